@@ -9,7 +9,7 @@ far as they are there; *more* the labels ``directions.jsonl``, ``topics.jsonl`` 
 
 Checksums beside the weights are renewed. The second table is of wording and the shipped reader
 together, as the judge goes by both, on at most 300 passages a set whose questions the reader was
-not taught: how many have a direction, and how many of these are right.
+not taught: how many have a direction, and how many of these are right, by set and by direction.
 """
 
 import argparse
@@ -39,6 +39,7 @@ COLUMNS = ("passages", "right", "macro_f1", "unclear", "right_of_clear")
 N_READ = 300
 Likely = Mapping[Direction, float]
 Judged = tuple[LabelledDirection, Likely]
+Called = tuple[Direction, bool]
 
 
 def list_unread(
@@ -57,20 +58,27 @@ def list_unread(
     return found
 
 
-def read_together(judged: Mapping[str, Sequence[Judged]]) -> Iterator[tuple[str, int, int, int]]:
-    """Yield a set, its passages, and per cent with a direction, and of these right ones."""
-    reader = EvidenceModel.load().reader
-    if reader is None:
-        return
+def read_together(judged: Mapping[str, Sequence[Judged]]) -> dict[str, list[Called]]:
+    """Return what each passage is called by wording and reader, and whether that is right."""
+    found: dict[str, list[Called]] = defaultdict(list)
+    if (reader := EvidenceModel.load().reader) is None:
+        return found
     for name, rows in judged.items():
-        some = Random(0).sample(rows, min(N_READ, len(rows)))
-        called = right = 0
-        for row, likely in some:
+        for row, likely in Random(0).sample(rows, min(N_READ, len(rows))):
             [reading] = reader.read(row.question, [row.text])
             way = choose_direction(likely, reading.directions.tolist())
-            called += way != UNCLEAR
-            right += way in row.labels
-        yield name, len(some), round(100 * called / len(some)), round(100 * right / max(called, 1))
+            found[name].append((way, way in row.labels))
+    return found
+
+
+def list_called(found: Mapping[str, Sequence[Called]]) -> Iterator[tuple[str, int, int, int]]:
+    """Yield a set or a direction, its passages, per cent called, and per cent right of these."""
+    every = [one for its in found.values() for one in its]
+    ways = {f"called {way}": [one for one in every if one[0] == way] for way in DIRECTIONS}
+    for name, its in {**found, **ways}.items():
+        right = [is_right for way, is_right in its if way != UNCLEAR]
+        called = round(100 * len(right) / max(len(its), 1))
+        yield name, len(its), called, round(100 * sum(right) / max(len(right), 1))
 
 
 def main() -> None:
@@ -91,7 +99,7 @@ def main() -> None:
     unread = list_unread(trained, DirectionModel.load(chosen.out), chosen.more)
     heads = ("passages", "called", "right of these")
     lines.append(f"\n{'with the reader, %':<24}" + "".join(f"{one:>16}" for one in heads))
-    for name, *found in read_together(unread):
+    for name, *found in list_called(read_together(unread)):
         lines.append(f"{name:<24}" + "".join(f"{one:>16}" for one in found))
     sys.stdout.write("\n".join(lines) + "\n")
 

@@ -7,7 +7,9 @@ digits the last may be one off.
 import re
 
 _SECONDS = re.compile(r"judged in [\d.]+(?= s|$)")  # a line may end there
-_SCORE = re.compile(r"(?<![\d.])(?<![=<]\\ )0\\\.(\d\d)(?![\d%])")  # no p value; in an escaped line
+# a score stands after a rank, its name, or an id; lines are escaped
+_BEFORE = r"(?:(?<=\d\\\.\\ )|(?<=score\\ )|(?<=\w=))"
+_SCORE = re.compile(_BEFORE + r"0\\\.(\d\d)(?![\d%])")
 
 
 def without_seconds(line: str) -> str:
