@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self, Unpack
 
 from langchain_core.documents import Document
@@ -79,6 +80,10 @@ class DeepEraRerank(BaseNodePostprocessor):
     def reranker(self) -> EvidenceReranker:
         """Who reranks."""
         return self._reranker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # LlamaIndex would leave out a judge that cannot be pickled, and the default would judge
+        return partial(type(self), reranker=self._reranker), ()
 
     @field_serializer("backend")
     def _backend_to_plain(self, _: object) -> Any:

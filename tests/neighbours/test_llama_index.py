@@ -22,7 +22,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
-from deepera_graph import BackendError, EvidenceReranker, InputError, SettingsError
+from deepera_graph import BackendError, EvidenceReranker, InputError, SettingsError, llm_backend
 from llama_index_deepera import DeepEraRerank
 from support.scripted import TEA_SCORES, Script
 from support.tea import QUESTION, TEA
@@ -90,6 +90,19 @@ def test_it_is_written_down_and_built_again():
     assert DeepEraRerank.model_json_schema()["properties"]["class_name"]["default"] == (
         "DeepEraRerank"
     )
+
+
+def test_a_pickle_has_the_same_judge_and_leaves_the_postprocessor_whole(monkeypatch, nodes):
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    backend = llm_backend("openai:gpt-5-mini", base_url="http://127.0.0.1:9/v1", mode="fused")
+    reranker = DeepEraRerank(backend, top_n=2)
+    thawed = pickle.loads(pickle.dumps(reranker))
+    assert thawed.to_dict() == reranker.to_dict()
+    assert thawed.reranker.backend.about["model"] == "gpt-5-mini"
+    live = scripted()
+    with pytest.raises(Exception, match="pickle"):
+        pickle.dumps(live)
+    assert live.postprocess_nodes(nodes, query_str=QUESTION)
 
 
 def test_a_judge_of_live_objects_cannot_be_written_down():
