@@ -192,6 +192,8 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
         Gives the config of what the role calls.
         """
+        if run.is_broken_off:
+            raise GraphBubbleUp("the run was broken off")
         run.meter.admit()
         limiters = (self._limiter,) if run.limiter is None else (run.limiter, self._limiter)
         held = {**run.held, **{one: Limiter(1) for one in limiters}}

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from platform import python_version
+from threading import Event as Flag
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -165,7 +166,10 @@ class AgentRun(ABC, Generic[ResultT]):
         }
         self._n_steps, self._question = n_steps, given["question"]
         self._given: Mapping[str, Any] | None = given
-        self._config = share_limits(config, settings)
+        self._broken_off = Flag()
+        shared = share_limits(config, settings)
+        run = carried(shared)
+        self._config = carry(shared, replace(run, broken_off=(*run.broken_off, self._broken_off)))
         self._started = perf_counter()
         self._state: Mapping[str, Any] = {}
         self._is_over = False
@@ -190,11 +194,16 @@ class AgentRun(ABC, Generic[ResultT]):
         if resume:
             self._go_on(self._graph.get_state(config))
         if not self._is_over:
-            for mode, chunk in self._graph.stream(self._given, config, **self._how):
-                if mode == "values":
-                    self._state = chunk
-                else:
-                    yield from self._events(chunk)
+            # LangGraph's end waits for all branches, also those that have not begun: first the flag
+            chunks = self._graph.stream(self._given, config, **self._how)
+            try:
+                for mode, chunk in chunks:
+                    if mode == "values":
+                        self._state = chunk
+                    else:
+                        yield from self._events(chunk)
+            finally:
+                self._broken_off.set()
         yield {"event": "result", "result": self.result()}
 
     async def astream(self, *, resume: bool = False) -> AsyncIterator[Event]:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from threading import Lock, RLock
+from threading import Event, Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -293,6 +293,12 @@ class Carried:
     tab: Tab = field(default_factory=lambda: Tab(Meter(None)))  # what the role call has run up
     # for each limiter whose turn is held already, the one turn in it
     held: Mapping[Limiter, Limiter] = field(default_factory=dict)
+    broken_off: tuple[Event, ...] = ()  # set where nobody waits for a run any more
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether nobody waits for the run, or for one around it, any more."""
+        return any(one.is_set() for one in self.broken_off)
 
     def turn(self, limiter: Limiter | None) -> Limiter:
         """Return where a call takes its turn."""

@@ -303,6 +303,15 @@ def test_an_early_end_of_a_stream_leaves_the_reranker_usable(reranker):
     assert len(reranker.rerank(QUESTION, TEXTS).passages) == 30
 
 
+def test_a_stream_that_is_broken_off_starts_no_further_call():
+    backend = scripted_backend(lambda task: judged(0.9), seconds=0.02)
+    stream = EvidenceReranker(backend, max_concurrency=2).stream(QUESTION, TEXTS)
+    while next(stream)["event"] != "scored":
+        pass
+    stream.close()
+    assert backend.judge.calls <= 6  # two at once, when the first is told of and when it ends
+
+
 # LangGraph never awaits the branches that wait for their turn when a run is cancelled.
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*was never awaited:RuntimeWarning")
