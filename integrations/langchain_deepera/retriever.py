@@ -1,5 +1,6 @@
 """A LangChain retriever that fetches candidates and keeps those that give evidence."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self, Unpack
 
@@ -10,7 +11,8 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langchain_core.runnables.config import set_config_context
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import Field
 
@@ -161,6 +163,21 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         candidates = await search.ainvoke(question, config)
         return await arerank(reranker, question, candidates[: self.n_candidates], config)
 
+    def invoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Fetch and judge, and return the kept documents; the limits of the config hold."""
+        with set_config_context(_limits_of(config)) as context:
+            return context.run(super().invoke, input, config, **kwargs)
+
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Do what `invoke` does, in the running loop."""
+        with set_config_context(_limits_of(config)) as context:
+            work = super().ainvoke(input, config, **kwargs)
+            return await asyncio.create_task(work, context=context)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `from_dict` reads; it holds neither the source nor a secret.
 
@@ -230,6 +247,17 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
             return self._current()
         _check_at_least_one("k", most)
         return self._current(top_n=most)
+
+
+def _limits_of(config: RunnableConfig | None) -> RunnableConfig:
+    """Return what is around a call: LangChain hands a retriever the callbacks of its config alone.
+
+    The call's own name and id are not those of the runs within.
+    """
+    around = ensure_config(config)
+    around.pop("run_name", None)
+    around.pop("run_id", None)
+    return around
 
 
 def _check_question(question: object) -> None:

@@ -155,6 +155,18 @@ def test_a_chain_limits_the_calls_of_a_retriever_in_it(is_async, store, script, 
     assert script.most_in_flight == 2
 
 
+@both_ways
+def test_a_config_limits_the_calls_of_a_retriever(is_async, store, script, question):
+    script.seconds = 0.02
+    retriever = DeepEraRetriever(source=store, reranker=EvidenceReranker(script.backend()))
+    recorder = RunRecorder()
+    config = {"max_concurrency": 2, "run_name": "mine", "callbacks": [recorder]}
+    assert ids(run(retriever, question, is_async, config)) == EVIDENCE
+    assert script.most_in_flight == 2
+    assert [*recorder.names.values()].count("mine") == 1
+    assert len(recorder.inputs) == len(recorder.names)
+
+
 def test_a_batch_of_questions_keeps_to_the_limit(store, script, question):
     script.seconds = 0.02
     reranker = EvidenceReranker(script.backend(), max_concurrency=3)
