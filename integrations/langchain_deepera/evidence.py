@@ -16,8 +16,9 @@ from deepera_graph import (
 )
 from deepera_graph.evidence.check.report import CheckReport
 from deepera_graph.evidence.table.table import EvidenceTable
+from deepera_graph.retrieval.fusion import named_errors
 from langchain_deepera.base import check_judged
-from langchain_deepera.tool import EvidenceQuestion, to_retriever
+from langchain_deepera.tool import SOURCE_FAILED, EvidenceQuestion, to_retriever
 
 _OF_TABLE = (
     "Tabulate the studies that answer a scientific question: n, design, effect, interval, p and "
@@ -63,12 +64,14 @@ def create_table_tool(
         raise SettingsError(f"tabulator must be an EvidenceTabulator, got {tabulator!r:.80}")
 
     def fill(question: str) -> EvidenceTable:
-        result = searched.find(question)
+        with named_errors(SOURCE_FAILED):
+            result = searched.find(question)
         check_judged(result)
         return tabulator.tabulate_result(result) if tabulator else EvidenceTable.of_result(result)
 
     async def afill(question: str) -> EvidenceTable:
-        result = await searched.afind(question)
+        with named_errors(SOURCE_FAILED):
+            result = await searched.afind(question)
         check_judged(result)
         if tabulator is None:
             return EvidenceTable.of_result(result)

@@ -16,6 +16,7 @@ from deepera_graph import (
 )
 from deepera_graph.export import describe_evidence
 from deepera_graph.multihop.agent.state import MultiHopResult
+from deepera_graph.retrieval.fusion import named_errors
 from langchain_deepera.base import check_judged
 from langchain_deepera.compressor import DeepEraCompressor
 from langchain_deepera.retriever import DeepEraRetriever
@@ -29,6 +30,7 @@ _OF_HOPS = (
     "a book. Returns the sub-questions, their answers with the sentences that prove them, and the "
     "answer, or says that the evidence does not suffice."
 )
+SOURCE_FAILED = "the source failed"
 _JUDGES = {DeepEraCompressor: "compressor.reranker", EvidenceReranker: "reranker"}
 
 
@@ -49,9 +51,9 @@ def create_evidence_tool(
     """Return a tool: numbered evidence for the agent, documents for the program.
 
     The artifact is the list of kept documents, empty when none was kept; a checkpointer gives them
-    back as dicts, like every artifact. An error of ours, e.g. an
-    unreachable backend, becomes a message of status ``error`` that the agent reads; to have it
-    raised as `ToolException`, set `handle_tool_error` of the tool to False.
+    back as dicts, like every artifact. An error of ours, e.g. an unreachable backend, or of what is
+    searched becomes a message of status ``error`` that the agent reads; to have it raised as
+    `ToolException`, set `handle_tool_error` of the tool to False.
 
     Args:
         retriever: Where to look, and who judges; or a vector store, a passage store or another
@@ -66,13 +68,17 @@ def create_evidence_tool(
 
     def find(question: str) -> tuple[str, list[Document]]:
         try:
-            return _with_artifact(searched.find(question))
+            with named_errors(SOURCE_FAILED):
+                result = searched.find(question)
+            return _with_artifact(result)
         except DeepEraError as error:
             raise _tool_error(error) from error
 
     async def afind(question: str) -> tuple[str, list[Document]]:
         try:
-            return _with_artifact(await searched.afind(question))
+            with named_errors(SOURCE_FAILED):
+                result = await searched.afind(question)
+            return _with_artifact(result)
         except DeepEraError as error:
             raise _tool_error(error) from error
 

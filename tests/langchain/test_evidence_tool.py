@@ -13,7 +13,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from deepera_graph import EvidenceReranker, SettingsError
 from deepera_graph.errors import CallError
-from langchain_deepera import DeepEraCompressor, DeepEraRetriever, create_evidence_tool
+from langchain_deepera import (
+    DeepEraCompressor,
+    DeepEraRetriever,
+    create_evidence_tool,
+    create_table_tool,
+)
 from langchain_deepera.testing import RunRecorder
 from support.scripted import TEA_SCORES, Script, ScriptedAgentModel
 
@@ -135,6 +140,16 @@ def test_a_dead_backend_is_a_message_of_status_error(documents, question):
         "The search for evidence failed: no passage could be judged: wrong key. "
         "This does not mean that there is no evidence."
     )
+
+
+@pytest.mark.parametrize("create", [create_evidence_tool, create_table_tool])
+def test_a_source_that_fails_is_a_message_of_status_error(create, question):
+    def search(_):
+        raise ConnectionError("store down")
+
+    message = call(create(RunnableLambda(search)), question)
+    assert message.status == "error"
+    assert "failed: the source failed: ConnectionError: store down. " in message.content
 
 
 def test_a_blank_question_is_a_message_of_status_error(documents):
