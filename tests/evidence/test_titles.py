@@ -36,6 +36,7 @@ def test_a_title_that_states_nothing_gives_no_note(tmp_path, title):
         ("Vitamin D had no effect on falls", "Vitamin D changed the rate of falls in adults"),
         ("Exercise prevents declines in memory", "Exercise and declines in memory"),
         ("Falls were not reduced by exercise", "Recurrent falls in the exercise group"),
+        ("Vitamin D did not reduce falls", "Supplemental vitamin D and incident falls in VITAL"),
         ("Training did not raise the risk of falls", "Training and falls among the old"),
         ("Coffee limits the rise of glucose", "A rate of rise of glucose with coffee"),
         ("Shading did not slow the decline of kelp", "Shading and decline of kelp"),
