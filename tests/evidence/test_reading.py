@@ -377,3 +377,18 @@ def test_the_heading_of_the_list_is_no_title(tmp_path):
     path = tmp_path / "a.md"
     path.write_text(f"Wax keeps apples firm [1].\n\n## References\n\n1. {LISTED[0]}\n")
     assert read_manuscript(path).title == ""
+
+
+def test_tables_and_figures_behind_the_list_are_no_references(tmp_path):
+    (tmp_path / "draft.md").write_text(
+        "# Introduction\n\nWax keeps stored apples firm [1].\n\n# References\n\n"
+        "1. Lund A. Wax coating and apples. Fruit Science. 2018.\n"
+        "2. Mori K. Night cooling and pears. Orchard Letters. 2019.\n\n"
+        "Table 1. Trials of the storage of fruit.\n\n"
+        "| trial | finding |\n|---|---|\n| orchard | Night cooling made pears less sweet [2] |\n\n"
+        "Figure 1. Wax coating kept apples firm in cold storage [1].\n"
+    )
+    found = read_manuscript(tmp_path / "draft.md")
+    assert [one.key for one in found.references] == ["1", "2"]
+    assert [one.keys for one in found.claims] == [("1",), ("2",), ("1",)]
+    assert found.claims[-1].section == "Figures and tables"

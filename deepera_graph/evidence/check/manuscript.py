@@ -52,6 +52,7 @@ from deepera_graph.text.references import UPPER
 
 _SQUARED = re.compile(r"(?:\b(?:[a-z]?m|chi|ft|in)|\b[A-Za-zΑ-ω])\Z", re.IGNORECASE)
 _LINKED = re.compile(r"(?<!\[)(\[\d{1,4}(?:\s*[-–,]\s*\d{1,4})*\])\(#[^()\s]*\)")  # ``[1](#ref-1)``
+_CAPTION = re.compile(r"(?:supplementary\s+)?(?:table|fig(?:ure|\.)?)\s+[a-z]?\d", re.IGNORECASE)
 FORMS = (DOCX, ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
 _ID = re.compile(  # of a work, or a key with a number in it
     r"(?:(?:doi|pmid|arxiv):?\s*)?(?:[^\W\d]\S*\d\S*|10\.\d{4,9}/\S+|\d{5,9}|\d{4}\.\d{4,5})",
@@ -269,13 +270,17 @@ def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
     """Tell the text from the list of references, which stands under a heading."""
     levels = [one.level or (1 if is_references(one.text) else 0) for one in blocks]
     blocks = [one._replace(level=level) for one, level in zip(blocks, levels, strict=True)]
-    printed, inside = list[str](), 0
+    body, printed, inside = list[Block](), list[str](), 0
     for block in blocks:
+        if inside and _CAPTION.match(block.text):
+            body.append(Block("Figures and tables", inside))
+            inside = 0
+        body += [block] if LISTED not in block.text else []
         if block.level and (not inside or block.level <= inside):
             inside = block.level if is_references(block.text) else 0
         elif (inside or LISTED in block.text) and block.text.strip():
             printed += split_entries(block.text.replace(LISTED, ""), block.number)
-    body, title = take_title([one for one in blocks if LISTED not in one.text], title)
+    body, title = take_title(body, title)
     article = build_article(body, title, {})
     sections = article.sections if article else ()
     paragraphs = [
