@@ -5,7 +5,7 @@ import pytest
 from deepera_graph.evidence.check.citing import find_claims
 from deepera_graph.evidence.check.manuscript import read_manuscript
 from deepera_graph.evidence.check.marks import ManuscriptParagraph
-from deepera_graph.evidence.check.references import ReferenceIndex, read_printed
+from deepera_graph.evidence.check.references import Reference, ReferenceIndex, read_printed
 
 LISTED = [
     "Okoro, C., Lee, M.-J., & Santos, P. (2020). Wax and the firmness of apples. Fruit, 1, 2.",
@@ -112,6 +112,55 @@ def test_commands_of_latex_keep_what_they_are_given(tmp_path, written, told, key
     found = read_manuscript(path).claims
     assert {one.keys for one in found} == {keys}
     assert {one.statement for one in found} == {told.replace("@", SAID)}
+
+
+@pytest.mark.parametrize(
+    ("told", "keys"),
+    [
+        ("Okoro et al. (2020, Table 2)", ("1",)),
+        ("Hughes and El-Sayed (2015; Fig. 3b)", ("5",)),
+        ("Šimić (2019a, Supplementary Table S1)", ("2",)),
+        ("García Márquez and Ng (2022, Section 4.1)", ("6",)),
+        ("Okoro et al. (2020; n = 412)", ("1",)),
+        ("Okoro et al. (2020; Hughes & El-Sayed, 2015)", ("1", "5")),
+    ],
+)
+def test_names_with_more_beside_their_year_cite(told, keys):
+    [claim] = claims(f"{told} found that wax coating keeps stored apples firm.")
+    assert claim.keys == keys
+    assert claim.statement == "found that wax coating keeps stored apples firm."
+
+
+def test_what_stands_beside_the_year_of_an_unknown_place_makes_no_citation():
+    assert not claims("Trials in Vienna (2019; 30 sites) kept apples firm in storage.")
+
+
+@pytest.mark.parametrize(
+    ("mark", "keys"),
+    [
+        ("[1, p. 12]", ("1",)),
+        ("[2, pp. 3–4; 5]", ("2", "5")),
+        ("[see 1, Fig. 2]", ("1",)),
+        ("[e.g., 1, 3-4]", ("1", "3", "4")),
+    ],
+)
+def test_numbers_may_have_words_and_places_in_their_brackets(mark, keys):
+    [claim] = claims(f"{SAID} {mark}.", NUMBERED)
+    assert claim.keys == keys
+    assert claim.statement == f"{SAID}."
+
+
+def test_the_place_behind_a_key_is_no_number_of_the_claim():
+    library = [Reference.of_fields("okoro", {"title": "Wax and the firmness of apples"})]
+    [claim] = claims("@okoro [p. 5] found that wax coating keeps stored apples firm.", library)
+    assert claim.statement == "found that wax coating keeps stored apples firm."
+
+
+def test_no_clause_begins_within_a_citation():
+    text = f"{SAID} (Šimić, 2019a; see also Okoro et al., 2020, p. 12) and harms (Hughes, 2015)."
+    [_, last] = claims(text)
+    assert last.keys == ("5",)
+    assert last.statement == f"{SAID} and harms."
 
 
 def test_a_clause_behind_a_semicolon_is_said_by_itself():

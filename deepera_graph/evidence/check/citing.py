@@ -10,6 +10,7 @@ from deepera_graph.evidence.check.marks import (
     Cited,
     ManuscriptParagraph,
     MarkReader,
+    hide_marks,
     write_raised,
 )
 from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
@@ -242,7 +243,8 @@ def _join_marks(sentence: _Sentence) -> list[list[Cited]]:
 def _say(sentence: _Sentence, part: _Part, up_to: int) -> str:
     """Return a clause without marks; one that says too little goes with what is around it."""
     least = _LEAST_OF_CLAUSE if part.is_clause else _LEAST_STEMS
-    begin = sentence.text.rfind("; ", 0, part.start) + 1  # what is before is said by itself
+    # What is before a semicolon is said by itself, but not in "(Lee, 2019; see Roy, 2020, p. 3)".
+    begin = hide_marks(sentence.text, sentence.marks).rfind("; ", 0, part.start) + 1
     for start, end in (
         (part.start, part.end),
         (begin, part.end),

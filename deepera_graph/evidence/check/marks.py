@@ -11,15 +11,23 @@ from deepera_graph.text.references import LOWER, PARTICLES, UPPER, WITHIN_NAME
 
 Style = Literal["keys", "numbers", "names"]
 _KEY = r"[\w][\w:.#$%&+?<>~/-]*"
+# Where in a work: "p. 12", "pp. 3-4", "Table S2", "Fig. 3b", "Section 4.1".
+_PLACE = (
+    r"(?i:(?:supplementary\s+)?(?:pp?\.|pages?|ch(?:ap\w*)?\.?|tab(?:le)?s?\.?|fig(?:ure)?s?\.?"
+    r"|sec(?:t(?:ion)?)?s?\.?|eqs?\.|th(?:eore)?m\.?|§+)\s?[a-z]?\d[\w.]*(?:\s*[-–]\s*\d[\w.]*)?)"
+)
 _KEYED = re.compile(
     rf"\[(?P<group>[^\[\]]*(?<![\w.])@[^\[\]]+)\]"
-    rf"|(?<![\w.@])@(?:\{{(?P<braced>[^{{}}]+)\}}|(?P<bare>{_KEY}))"
+    rf"|(?<![\w.@])@(?:\{{(?P<braced>[^{{}}]+)\}}|(?P<bare>{_KEY}))(?:\s\[{_PLACE}\])?"
 )
 _HANDLE = re.compile(
     r"\s*(?!(?:see|also|cf|e\.g|but|compare|reviewed)\b)\w[^@]*@[^\W\d]+\s*\Z", re.IGNORECASE
 )
 _IN_GROUP = re.compile(rf"(?<![\w.])@(?:\{{([^{{}}]+)\}}|({_KEY}))")
 _NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
+_BESIDE = re.compile(  # "[see 3, p. 12; 4]"
+    rf"(?<=\[)(?i:see(?:\s+also)?|cf\.|e\.g\.,?)\s+(?=\d)|(?<=\d),\s*{_PLACE}(?=\s*[\],;])"
+)
 _REFS = re.compile(r"\(?\b[Rr]ef(?:erence)?s?\.?\s+(\d{1,4}(?:\s*[-–—,]\s*\d{1,4})*)\b\)?")
 _NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~∈])\s*$", re.IGNORECASE)
 # "12 [10-14] years", "a median age of 45 [38-52]": the range of what is measured.
@@ -47,7 +55,7 @@ _MORE_YEARS = (  # ``2019a,b``, ``2019 and 2020``
 )
 _NARRATIVE = re.compile(
     rf"(?P<name>{_NAME}){_OTHERS}\s+[(\[](?P<years>{_YEAR}\b{_MORE_YEARS})"
-    r"(?:[,:]\s*(?:pp?\.|chap\w*\.?|table|fig\w*\.?)?\s?[\d–-]+)?[)\]]"
+    rf"(?:[,;:]\s*(?:{_PLACE}|[\d–-]+)|(?P<beside>[,;:][^()\[\]]{{1,80}}))?[)\]]"
 )
 NAMED = re.compile(rf"(?P<name>{_NAME}){_OTHERS}\s*\Z")
 _BRACKETED = re.compile(rf"\(([^()]*\b{_YEAR}[^()]*)\)|\[([^\[\]]*\b{_YEAR}[^\[\]]*)\]")
@@ -153,7 +161,7 @@ class MarkReader:
             if style in self.styles:
                 found = list(find(text, self.index))
                 marks += found
-                text = _hide_marks(text, found)
+                text = hide_marks(text, found)
                 yield from ((style, one) for one in found)
         for one in _find_names(text, self.index, is_sure=self.is_sure):
             if not _is_told_twice(one, marks, text, self.index):
@@ -175,7 +183,8 @@ def _hide(mark: re.Match[str]) -> str:
     return _TAKEN * len(mark[0])
 
 
-def _hide_marks(text: str, marks: Iterable[Cited]) -> str:
+def hide_marks(text: str, marks: Iterable[Cited]) -> str:
+    """Return a text of the same length in which no mark can be read."""
     for one in marks:
         text = text[: one.start] + _TAKEN * (one.end - one.start) + text[one.end :]
     return text
@@ -229,7 +238,7 @@ def _find_keys(text: str, index: ReferenceIndex) -> Iterator[Cited]:
 
 
 def _find_numbers(text: str, index: ReferenceIndex) -> Iterator[Cited]:
-    for found in _NUMBERED.finditer(text):
+    for found in _NUMBERED.finditer(_BESIDE.sub(lambda one: " " * len(one[0]), text)):
         keys = tuple(_expand(found[1]))
         is_interval = "0" in keys and not index.by_key("0")
         is_year = all(map(_YEARS.fullmatch, keys)) and not any(map(index.by_key, keys))
@@ -269,7 +278,8 @@ def _find_names(text: str, index: ReferenceIndex, *, is_sure: bool = False) -> I
     marks = list[Cited]()
     for found in _NARRATIVE.finditer(text):
         names = _Names.of(found, index)
-        if not is_sure or found["more"] or names.are_known:
+        is_citation = not found["beside"] and (found["more"] or not is_sure)
+        if is_citation or names.are_known:
             marks.append(Cited(names.start, found.end(), names.keys))
     for found in _BRACKETED.finditer(text):
         inside = (_Names.of(one, index) for one in _PART.finditer(found[1] or found[2]))
