@@ -163,6 +163,13 @@ def test_no_clause_begins_within_a_citation():
     assert last.statement == f"{SAID} and harms."
 
 
+@pytest.mark.parametrize("told", ["Okoro et al. [1] found that", "Trial of Okoro [1] |"])
+def test_what_cites_a_work_twice_is_one_claim(told):
+    [claim] = claims(f"{told} wax coating keeps stored apples firm [1].", NUMBERED)
+    assert claim.keys == ("1",)
+    assert "|" not in claim.statement
+
+
 def test_a_clause_behind_a_semicolon_is_said_by_itself():
     first, second = claims(f"{SAID} [1]; pears sweeten fast [2].", NUMBERED)
     assert first.statement == SAID

@@ -63,7 +63,7 @@ _LEAST_STEMS = 4  # of a clause that says something by itself
 _LEAST_OF_CLAUSE = 2  # of one that is told from the others by its form
 _MOST_LEADING = 2  # stems of "as shown by", before names with a comma behind them
 _HANGING = re.compile(
-    r"^[\s,;:.)(]*(?:(?:and|but|while|whereas|or|although|though|yet)\b)?[\s,]*", re.IGNORECASE
+    r"^[\s,;:.)(|]*(?:(?:and|but|while|whereas|or|although|though|yet)\b)?[\s,]*", re.IGNORECASE
 )
 _HANGS = re.compile(  # "firm [1], with an odds ratio of 2 [2]": no clause by itself
     r"(?:with|by|at|from|of|to|including|compared|ranging|corresponding|mainly|especially)\b",
@@ -107,7 +107,7 @@ def find_claims(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex
         for sentence in split_sentences(_hide_stops(whole, reader.find(whole))):
             shown = whole[sentence.start : sentence.end]
             text = _Sentence(shown, reader.find(shown))
-            for said, keys, purpose in _read_sentence(text, one, index):
+            for said, keys, purpose in _say_once([*_read_sentence(text, one, index)]):
                 statement = said if stems(_POINTING.sub(" ", said)) else before
                 if not statement:
                     continue
@@ -150,9 +150,24 @@ class _Sentence(NamedTuple):
         return _HANGING.sub("", tidy, count=1)
 
 
+_Said = tuple[str, tuple[str, ...], Purpose]  # a statement, its keys and what they are cited for
+
+
+def _say_once(found: Sequence[_Said]) -> list[_Said]:
+    """Leave out what is said again with the same keys: "Lee [1] found that wax works [1]"."""
+    return [
+        one
+        for place, one in enumerate(found)
+        if not any(
+            keys == one[1] and said and said.rstrip(" .") in one[0]
+            for said, keys, _ in found[place + 1 :]
+        )
+    ]
+
+
 def _read_sentence(
     sentence: _Sentence, place: ManuscriptParagraph, index: ReferenceIndex
-) -> Iterator[tuple[str, tuple[str, ...], Purpose]]:
+) -> Iterator[_Said]:
     """Yield what is said with each group of citations; what stands side by side is one group."""
     groups = _join_marks(sentence)
     parts = _list_parts(sentence, groups, index)
