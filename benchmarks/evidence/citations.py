@@ -23,7 +23,8 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.evidence.asking import arun_steps
+from deepera_graph.agents.twin import ado
+from deepera_graph.evidence.asking import follow_steps
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.verdict import (
     LOCAL_POINTS,
@@ -97,7 +98,7 @@ async def _ask_model(groups: Pairs, papers: Papers, given: argparse.Namespace) -
         text = "\n".join(one.page_content for one in near)
         passages = (Document(id="0", page_content=text),)
         work = CitedWork(passages=passages, source=Citation(id="work"))
-        found = (await arun_steps(verifier.verify(said, work))).decision
+        found = (await ado(follow_steps(verifier.verify(said, work)))).decision
         return {"doc": claim, "kind": kind, "verdict": found.verdict, "score": found.score}
 
     drawn = _draw(groups, given.seed, seen)

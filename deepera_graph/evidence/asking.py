@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
+from deepera_graph.agents.twin import Work, ado, call, do
 from deepera_graph.passages import PassageLike
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
@@ -24,23 +25,14 @@ class Asked(NamedTuple):
 Steps = Generator[Asked, RerankResult, DoneT]  # is sent what comes of what it yields
 
 
-def run_steps(steps: Steps[DoneT], config: RunnableConfig | None = None) -> DoneT:
-    """Have everything judged that steps ask, one after the other, and return their end."""
+def follow_steps(steps: Steps[DoneT], config: RunnableConfig | None = None) -> Work[DoneT]:
+    """Return the work of having everything judged that steps ask, one after the other."""
     try:
         asked = next(steps)
         while True:
-            asked = steps.send(asked.reranker.rerank(*asked[1:], config=config))
-    except StopIteration as end:
-        done: DoneT = end.value
-        return done
-
-
-async def arun_steps(steps: Steps[DoneT], config: RunnableConfig | None = None) -> DoneT:
-    """Do what `run_steps` does, in the running loop."""
-    try:
-        asked = next(steps)
-        while True:
-            asked = steps.send(await asked.reranker.arerank(*asked[1:], config=config))
+            judge = asked.reranker
+            found = yield call(judge.rerank, judge.arerank, *asked[1:], config=config)
+            asked = steps.send(found)
     except StopIteration as end:
         done: DoneT = end.value
         return done
@@ -52,9 +44,9 @@ def steps_node(
     """Return a node of a graph that runs steps."""
 
     def run(state: StateT, config: RunnableConfig) -> dict[str, Any]:
-        return run_steps(begin(state), config)
+        return do(follow_steps(begin(state), config))
 
     async def arun(state: StateT, config: RunnableConfig) -> dict[str, Any]:
-        return await arun_steps(begin(state), config)
+        return await ado(follow_steps(begin(state), config))
 
     return RunnableLambda(run, afunc=arun)

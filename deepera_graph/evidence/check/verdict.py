@@ -337,7 +337,7 @@ class ClaimVerifier:
         )
 
     def verify(self, statement: str, work: CitedWork) -> Steps[Verified]:
-        """Judge what of a work is nearest to a statement, and decide; `run_steps` runs it."""
+        """Judge what of a work is nearest to a statement, and decide; `follow_steps` does it."""
         # The sentence that is nearest is judged once more, by itself; not by a chat model.
         pool = yield Asked(self.reranker, statement, self.cut(statement, work))
         alone = None
