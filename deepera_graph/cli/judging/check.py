@@ -39,7 +39,6 @@ from deepera_graph.text.plain import count
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from deepera_graph.agents.journal import Journal
     from deepera_graph.evidence.check.graph import ManuscriptCheck
     from deepera_graph.evidence.check.library import WorkLibrary
     from deepera_graph.evidence.check.report import CheckReport
@@ -132,9 +131,11 @@ def check(
         services = None
         if literature.sources is not None and not chosen.dry_run:
             services = open_.enter_context(open_literature(literature, judge.cache))
-        journal = _make_journal(chosen, reranker.backend.name)
-        if journal is not None and not chosen.dry_run:
-            open_.enter_context(open_journal(journal, resume=chosen.resume))
+        journal = None
+        if chosen.out is not None and not chosen.dry_run:
+            ran = {"command": "check", "judge": reranker.backend.name}
+            kept = open_journal(chosen.out, _JOURNAL, ran, resume=chosen.resume)
+            journal = open_.enter_context(kept)
         checker = ManuscriptCheck(
             reranker,
             library=library,
@@ -245,15 +246,6 @@ def _open_library(
         if not output.quiet:
             read.tell()
     yield WorkLibrary(passages, retractions=notices)
-
-
-def _make_journal(chosen: CheckOptions, judge: str) -> Journal | None:
-    from deepera_graph.agents.journal import Journal
-
-    if chosen.out is None:
-        return None
-    path = chosen.out.with_name(chosen.out.name + _JOURNAL)
-    return Journal(path, {"command": "check", "judge": judge})
 
 
 def _tell_estimate(

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from deepera_graph.agents.journal import Journal
     from deepera_graph.evidence.table.table import EvidenceTable, EvidenceTabulator
 
 DAILY = {
@@ -136,10 +135,12 @@ def table(
         from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
 
         columns = columns or COLUMNS
-        ran = {"question": question, "columns": columns, "judge": reranker.backend.name}
-        journal = _make_journal(chosen, {**ran, "settings": reranker.settings.to_dict()})
-        if journal is not None and not chosen.dry_run:
-            open_.enter_context(open_journal(journal, resume=chosen.resume))
+        journal = None
+        if chosen.out is not None and not chosen.dry_run:
+            about = {"judge": reranker.backend.name, "settings": reranker.settings.to_dict()}
+            ran = {"command": "table", "question": question, "columns": columns, **about}
+            kept = open_journal(chosen.out, _JOURNAL, ran, resume=chosen.resume)
+            journal = open_.enter_context(kept)
         tabulator = EvidenceTabulator(
             reranker, columns=columns, extractor=chat_of(reranker.backend), journal=journal
         )
@@ -157,14 +158,6 @@ def table(
         made = replace(made, notes=(*candidates.notes, *made.notes))
     _write(made, form, chosen, output)
     raise typer.Exit(place.exit_code)
-
-
-def _make_journal(chosen: FillOptions, ran: dict[str, Any]) -> Journal | None:
-    from deepera_graph.agents.journal import Journal
-
-    if chosen.out is None:
-        return None
-    return Journal(chosen.out.with_name(chosen.out.name + _JOURNAL), {"command": "table", **ran})
 
 
 def _tell_estimate(

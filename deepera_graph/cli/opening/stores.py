@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -51,17 +51,33 @@ class SearchedOptions(places.LiteratureOptions, BaseOptions):
 
 
 @contextmanager
-def open_journal(journal: Journal, *, resume: bool) -> Iterator[None]:
-    """Open the journal of a result; after an interrupt, say which command goes on with it."""
-    with journal.open(resume=resume):
-        try:
-            yield
-        except KeyboardInterrupt as error:
-            if not journal.entries:
-                raise
-            say(f"interrupted; what is done is kept in {journal.path}")
-            say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
-            raise typer.Exit(INTERRUPTED) from error
+def going_on(describe: Callable[[], str], *more: str) -> Iterator[None]:
+    """Say after Ctrl-C what is done, and how to go on: with the same command and *more*."""
+    # Where nothing is done yet, and so *describe* is empty, the interrupt is passed on.
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if not (done := describe()):
+            raise
+        say(f"interrupted; {done}")
+        say(f"go on with: {go_on_command(*more, without=['--overwrite'])}")
+        raise typer.Exit(INTERRUPTED) from error
+
+
+@contextmanager
+def open_journal(
+    out: Path, suffix: str, ran: Mapping[str, Any], *, resume: bool
+) -> Iterator[Journal]:
+    """Open the journal beside a result; after an interrupt, say which command goes on with it."""
+    from deepera_graph.agents.journal import Journal
+
+    journal = Journal(out.with_name(out.name + suffix), ran)
+
+    def describe() -> str:
+        return f"what is done is kept in {journal.path}" if journal.entries else ""
+
+    with journal.open(resume=resume), going_on(describe, "--resume"):
+        yield journal
 
 
 def find_embeddings(embeddings: str | None) -> Embeddings | None:

@@ -150,17 +150,6 @@ def check_resume(*, resume: bool, overwrite: bool) -> None:
         raise SettingsError("give --resume or --overwrite, not both")
 
 
-@contextmanager
-def going_on(describe: Callable[[], str], *more: str) -> Iterator[None]:
-    """Say after Ctrl-C what is done, and how to go on: with the same command and *more*."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        say(f"interrupted; {describe()}")
-        say(f"go on with: {go_on_command(*more, without=['--overwrite'])}")
-        raise typer.Exit(INTERRUPTED) from error
-
-
 def check_results(
     chosen: ResumedOptions, results: ResultOptions, names: Sequence[str], begun: Iterable[Path]
 ) -> None:

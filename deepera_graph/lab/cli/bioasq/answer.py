@@ -15,6 +15,7 @@ import typer
 
 from deepera_graph.bioasq.settings import TypedSettings
 from deepera_graph.cli.opening.judges import check_server, limits_of, open_chat
+from deepera_graph.cli.opening.stores import going_on
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -32,7 +33,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import arg, opt, opt_of
 from deepera_graph.errors import BackendError, InputError, SettingsError
-from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.lab.cli.running import check_resume
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.opening.judges import check_engine, count_workers
-from deepera_graph.cli.opening.stores import find_collection_folder, open_collection, place_of
+from deepera_graph.cli.opening.stores import (
+    find_collection_folder,
+    going_on,
+    open_collection,
+    place_of,
+)
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -29,7 +34,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.lab.cli.running import check_resume
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:

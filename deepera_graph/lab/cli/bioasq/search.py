@@ -20,7 +20,12 @@ from deepera_graph.bioasq.settings import (
     check_pair,
 )
 from deepera_graph.cli.opening.judges import chat_backend, judgements_of, limits_of, open_judge
-from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_collection
+from deepera_graph.cli.opening.stores import (
+    find_collection_folder,
+    going_on,
+    keep_with,
+    open_collection,
+)
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -37,7 +42,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import A_KEY, arg, given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.lab.cli.running import check_resume
 from deepera_graph.settings import read_fields
 from deepera_graph.text.plain import count
 

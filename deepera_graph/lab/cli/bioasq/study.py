@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from deepera_graph.cli.opening.judges import limits_of, open_chat, search_here
-from deepera_graph.cli.opening.stores import open_collection
+from deepera_graph.cli.opening.stores import going_on, open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import check_input, needing, progress_bar
 from deepera_graph.cli.shared.declaring import arg, given, opt, split_files, split_names
@@ -116,7 +116,7 @@ def bioasq(
     with (
         nullcontext()
         if out is None
-        else running.going_on(lambda: f"what is done is kept in {str(out)!r}", "--resume")
+        else going_on(lambda: f"what is done is kept in {str(out)!r}", "--resume")
     ):
         result, made = work.styles(asked) if name == "styles" else work.run(name, asked)
     if out is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from deepera_graph.bioasq.settings import TuningSettings, read_ratio
-from deepera_graph.cli.opening.stores import open_collection
+from deepera_graph.cli.opening.stores import going_on, open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -23,7 +23,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.lab.cli.running import check_resume
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
