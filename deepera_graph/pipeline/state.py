@@ -191,6 +191,11 @@ def append(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
     return [] if new is None else [*(old or []), *new]
 
 
+def replace_keys(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
+    """Put what a branch wrote in the place of what its keys had; None as *new* forgets all."""
+    return {} if new is None else {**(old or {}), **new}
+
+
 _PASSAGES_SCHEMA = {
     "type": "array",
     "description": "Candidates in first-stage order: texts, or objects with a text.",

@@ -67,13 +67,6 @@ class SentenceBranch(TypedDict):
     task: ReviseTask
 
 
-def merge_sentences(
-    old: dict[str, SentenceRecord] | None, new: dict[str, SentenceRecord] | None
-) -> dict[str, SentenceRecord]:
-    """Replace sentences by what became of them; None forgets all."""
-    return {} if new is None else {**(old or {}), **new}
-
-
 def group_studies(studies: Sequence[ReportStudy], band: str) -> list[GroupRecord]:
     """Return the studies of a band grouped by what they say to the question."""
     sides = group_by_side(one for one in studies if one.band == band)

@@ -46,13 +46,13 @@ from deepera_graph.evidence.report.sentences import (
     key_of,
     list_works,
     make_paragraphs,
-    merge_sentences,
     quote_group,
     quote_instead,
     record_paragraph,
     record_revised,
 )
 from deepera_graph.passages import PassageLike
+from deepera_graph.pipeline.state import append, replace_keys
 from deepera_graph.prompts import text_of
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
@@ -76,18 +76,14 @@ class ReportInput(TypedDict):
     judged: dict[str, Any]
 
 
-def _extend(old: list[str] | None, new: list[str] | None) -> list[str]:
-    return [] if new is None else [*(old or []), *new]
-
-
 class ReportState(ReportInput, total=False):
     """What the nodes write."""
 
     studies: list[dict[str, Any]]
     works: list[dict[str, Any]]
     groups: list[GroupRecord]
-    sentences: Annotated[dict[str, SentenceRecord], merge_sentences]
-    problems: Annotated[list[str], _extend]
+    sentences: Annotated[dict[str, SentenceRecord], replace_keys]
+    problems: Annotated[list[str], append]
     usage: Annotated[dict[str, UsageRecord], merge_usage]
 
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from deepera_graph.papers.results import SearchMode
-from deepera_graph.pipeline.state import append
+from deepera_graph.pipeline.state import append, replace_keys
 from deepera_graph.schema import RoleAnswer
 from deepera_graph.usage import UsageRecord, merge_usage
 
@@ -247,13 +247,6 @@ def merge_actions(old: list[ActionRecord] | None, new: list[Any] | None) -> list
     return list(by_id.values())
 
 
-def merge_results(
-    old: dict[str, list[dict[str, Any]]] | None, new: dict[str, list[dict[str, Any]]] | None
-) -> dict[str, list[dict[str, Any]]]:
-    """Keep what calls brought until it is in the pool; None as *new* clears it."""
-    return {} if new is None else {**(old or {}), **new}
-
-
 class PaperSearchInput(TypedDict):
     """What is asked, and what may be seen: `Scope.to_dict`."""
 
@@ -285,7 +278,7 @@ class PaperSearchState(PaperSearchOutput):
     fresh: list[str]  # papers that are to be judged
     names: list[str]  # other names of the subject
     refused: list[str]  # what the last plan asked for and was not made
-    results: Annotated[dict[str, list[dict[str, Any]]], merge_results]
+    results: Annotated[dict[str, list[dict[str, Any]]], replace_keys]
 
 
 class CallTask(TypedDict):
