@@ -1,13 +1,11 @@
 """Tools with which an agent tabulates studies and checks the citations of what it wrote."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from deepera_graph import (
-    DeepEraError,
     EvidenceTabulator,
     ManuscriptCheck,
     SettingsError,
@@ -16,9 +14,8 @@ from deepera_graph import (
 )
 from deepera_graph.evidence.check.report import CheckReport
 from deepera_graph.evidence.table.table import EvidenceTable
-from deepera_graph.retrieval.fusion import named_errors
 from langchain_deepera.base import check_judged
-from langchain_deepera.tool import SOURCE_FAILED, EvidenceQuestion, to_retriever
+from langchain_deepera.tool import EvidenceQuestion, list_searches, make_tool
 
 _OF_TABLE = (
     "Tabulate the studies that answer a scientific question: n, design, effect, interval, p and "
@@ -28,6 +25,7 @@ _OF_CHECK = (
     "Check whether the works that a text cites say what they are cited for. Returns a verdict on "
     "each pair of sentence and reference, with the sentence of the work that decides."
 )
+_NOTHING = "Nothing was found out"
 
 
 class CitingText(BaseModel):
@@ -59,28 +57,27 @@ def create_table_tool(
     Raises:
         SettingsError: There is nothing to search, or the tabulator is none.
     """
-    searched = to_retriever(retriever)
+    find, afind = list_searches(retriever)
     if not isinstance(tabulator, EvidenceTabulator | None):
         raise SettingsError(f"tabulator must be an EvidenceTabulator, got {tabulator!r:.80}")
 
     def fill(question: str) -> EvidenceTable:
-        with named_errors(SOURCE_FAILED):
-            result = searched.find(question)
+        result = find(question)
         check_judged(result)
         return tabulator.tabulate_result(result) if tabulator else EvidenceTable.of_result(result)
 
     async def afill(question: str) -> EvidenceTable:
-        with named_errors(SOURCE_FAILED):
-            result = await searched.afind(question)
+        result = await afind(question)
         check_judged(result)
         if tabulator is None:
             return EvidenceTable.of_result(result)
         return await tabulator.atabulate_result(result)
 
-    def show(table: EvidenceTable) -> str:
-        return export_table(table, "markdown")
+    def show(table: EvidenceTable) -> tuple[str, EvidenceTable]:
+        return export_table(table, "markdown"), table
 
-    return _make_tool(fill, afill, show, EvidenceQuestion, (name, description))
+    named, told = (name, description), {"failed": name, "means": _NOTHING}
+    return make_tool(fill, afill, show, EvidenceQuestion, named, **told)
 
 
 def create_check_tool(
@@ -101,44 +98,9 @@ def create_check_tool(
     if not isinstance(checker, ManuscriptCheck):
         raise SettingsError(f"the tool needs a ManuscriptCheck, got {checker!r:.80}")
 
-    def show(report: CheckReport) -> str:
-        return export_check(report, "text")
+    def show(report: CheckReport) -> tuple[str, CheckReport]:
+        return export_check(report, "text"), report
 
-    return _make_tool(
-        checker.check_text, checker.acheck_text, show, CitingText, (name, description)
-    )
-
-
-def _make_tool(
-    work: Callable[[str], Any],
-    awork: Callable[[str], Awaitable[Any]],
-    show: Callable[[Any], str],
-    form: type[BaseModel],
-    named: tuple[str, str],
-) -> BaseTool:
-    """Return a tool of one argument; what it makes is shown as text, and is the artifact."""
-    [argument] = form.model_fields
-
-    def call(**given: str) -> tuple[str, Any]:
-        try:
-            made = work(given[argument])
-        except DeepEraError as error:
-            raise ToolException(f"{named[0]} failed: {error}. Nothing was found out.") from error
-        return show(made), made
-
-    async def acall(**given: str) -> tuple[str, Any]:
-        try:
-            made = await awork(given[argument])
-        except DeepEraError as error:
-            raise ToolException(f"{named[0]} failed: {error}. Nothing was found out.") from error
-        return show(made), made
-
-    return StructuredTool.from_function(
-        call,
-        acall,
-        name=named[0],
-        description=named[1],
-        args_schema=form,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-    )
+    work, awork = checker.check_text, checker.acheck_text
+    named, told = (name, description), {"failed": name, "means": _NOTHING}
+    return make_tool(work, awork, show, CitingText, named, **told)

@@ -1,5 +1,6 @@
 """A tool with which an agent finds evidence: the search, and the text that the agent reads."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain_core.documents import Document
@@ -30,7 +31,7 @@ _OF_HOPS = (
     "a book. Returns the sub-questions, their answers with the sentences that prove them, and the "
     "answer, or says that the evidence does not suffice."
 )
-SOURCE_FAILED = "the source failed"
+_SOURCE_FAILED = "the source failed"
 _JUDGES = {DeepEraCompressor: "compressor.reranker", EvidenceReranker: "reranker"}
 
 
@@ -64,33 +65,8 @@ def create_evidence_tool(
     Raises:
         SettingsError: There is nothing to search.
     """
-    searched = to_retriever(retriever)
-
-    def find(question: str) -> tuple[str, list[Document]]:
-        try:
-            with named_errors(SOURCE_FAILED):
-                result = searched.find(question)
-            return _with_artifact(result)
-        except DeepEraError as error:
-            raise _tool_error(error) from error
-
-    async def afind(question: str) -> tuple[str, list[Document]]:
-        try:
-            with named_errors(SOURCE_FAILED):
-                result = await searched.afind(question)
-            return _with_artifact(result)
-        except DeepEraError as error:
-            raise _tool_error(error) from error
-
-    return StructuredTool.from_function(
-        find,
-        afind,
-        name=name,
-        description=description,
-        args_schema=EvidenceQuestion,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-    )
+    find, afind = list_searches(retriever)
+    return make_tool(find, afind, _with_artifact, EvidenceQuestion, (name, description))
 
 
 class MultiHopQuestion(BaseModel):
@@ -119,24 +95,46 @@ def create_multihop_tool(
     if not isinstance(agent, MultiHopAgent):
         raise SettingsError(f"the tool needs a MultiHopAgent, got {agent!r:.80}")
 
-    def solve(question: str) -> tuple[str, list[Document]]:
-        try:
-            return _with_path(agent.solve(question))
-        except DeepEraError as error:
-            raise _tool_error(error) from error
+    return make_tool(agent.solve, agent.asolve, _with_path, MultiHopQuestion, (name, description))
 
-    async def asolve(question: str) -> tuple[str, list[Document]]:
+
+def make_tool(
+    work: Callable[[str], Any],
+    awork: Callable[[str], Awaitable[Any]],
+    show: Callable[[Any], tuple[str, Any]],
+    form: type[BaseModel],
+    named: tuple[str, str],
+    *,
+    failed: str = "The search for evidence",
+    means: str = "This does not mean that there is no evidence",
+) -> BaseTool:
+    """Return a tool of one argument; *show* gives the text and the artifact of what it makes.
+
+    An error of ours is a message that says what *failed*, and what that *means*.
+    """
+    [argument] = form.model_fields
+
+    def refuse(error: DeepEraError) -> ToolException:
+        return ToolException(f"{failed} failed: {error}. {means}.")
+
+    def call(**given: str) -> tuple[str, Any]:
         try:
-            return _with_path(await agent.asolve(question))
+            return show(work(given[argument]))
         except DeepEraError as error:
-            raise _tool_error(error) from error
+            raise refuse(error) from error
+
+    async def acall(**given: str) -> tuple[str, Any]:
+        try:
+            return show(await awork(given[argument]))
+        except DeepEraError as error:
+            raise refuse(error) from error
 
     return StructuredTool.from_function(
-        solve,
-        asolve,
-        name=name,
-        description=description,
-        args_schema=MultiHopQuestion,
+        call,
+        acall,
+        name=named[0],
+        description=named[1],
+        args_schema=form,
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
@@ -161,12 +159,23 @@ def to_retriever(given: Any) -> DeepEraRetriever:
     return DeepEraRetriever(source=given)
 
 
+def list_searches(
+    given: Any,
+) -> tuple[Callable[[str], RerankResult], Callable[[str], Awaitable[RerankResult]]]:
+    """Return how to search, sync and async; what the source raises becomes an error of ours."""
+    searched = to_retriever(given)
+
+    def find(question: str) -> RerankResult:
+        with named_errors(_SOURCE_FAILED):
+            return searched.find(question)
+
+    async def afind(question: str) -> RerankResult:
+        with named_errors(_SOURCE_FAILED):
+            return await searched.afind(question)
+
+    return find, afind
+
+
 def _with_artifact(result: RerankResult) -> tuple[str, list[Document]]:
     check_judged(result)
     return describe_evidence(result), result.to_documents()
-
-
-def _tool_error(error: DeepEraError) -> ToolException:
-    return ToolException(
-        f"The search for evidence failed: {error}. This does not mean that there is no evidence."
-    )
