@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from deepera_graph.agents.journal import Journal
 from deepera_graph.bioasq.questions import BioasqQuestion, document_url, parse_question, read_pmid
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.jobs.forms import TREC_STEP, TREC_TAG
 from deepera_graph.jobs.forms import read_run as read_trec
+from deepera_graph.jobs.forms import trec_lines
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 
@@ -55,7 +55,9 @@ def write_run(path: Path, run: Run) -> None:
     """Write a run, best first: as `trec_eval` reads it if the name ends with ``.trec``."""
     # Else as JSON lines: ``{"id": ..., "ranked": [[pmid, score], ...]}``.
     if path.suffix == ".trec":
-        _write_trec(path, run)
+        with path.open("w", encoding="utf-8") as out:
+            for name, ranking in run.items():
+                out.writelines(trec_lines(name, ranking))
     else:
         lines = (format_line(name, ranking) for name, ranking in run.items())
         path.write_text("".join(lines), encoding="utf-8")
@@ -65,19 +67,6 @@ def format_line(name: str, ranking: Ranking) -> str:
     """Return the line of a question in the file of a run."""
     fields = {"id": name, "ranked": [[one.pmid, one.score] for one in ranking]}
     return json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _write_trec(path: Path, run: Run) -> None:
-    """Write a run as `trec_eval` reads it."""
-    # White space in an id is written as ``_``. Each score is at least a little below the one before
-    # it, so that nobody breaks a tie, or sorts anew what is not in the order of its scores.
-    with path.open("w", encoding="utf-8") as out:
-        for name, ranking in run.items():
-            above = math.inf
-            for rank, one in enumerate(ranking, start=1):
-                above = min(one.score, above - TREC_STEP)
-                words = ("_".join(name.split()), "Q0", "_".join(one.pmid.split()))
-                out.write(f"{' '.join(words)} {rank} {above:.6f} {TREC_TAG}\n")
 
 
 def name_document(document: str) -> str:

@@ -5,6 +5,7 @@ What a line may hold, such as Cohere's `documents` and rank_llm's `candidates`, 
 
 import io
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,9 +25,9 @@ from deepera_graph.text.jsonl import (
 )
 from deepera_graph.text.records import QUESTION_FIELDS, UNREADABLE, read_records
 
-TREC_TAG = "deepera"
+_TREC_TAG = "deepera"
 _MOST_SKIPPED = 5  # records of a corpus that are named
-TREC_STEP = 1e-6  # between two scores, so that nobody orders them otherwise
+_TREC_STEP = 1e-6  # between two scores, so that nobody orders them otherwise
 _QUERY_ID_FIELDS = ("qid", "query_id", "id", "_id")
 _PASSAGE_ID_FIELDS = ("docid", "passage_id", "pid")
 
@@ -209,15 +210,22 @@ def _read_queries(path: Path) -> dict[str, str]:
 
 def write_run(ranked: Path, run: Path) -> None:
     """Write the rankings of an output file as a TREC run."""
-    # A passage without a score comes after those that have one. White space in an id is written as
-    # ``_``. Scores that are equal are told apart in the sixth decimal, so that nobody breaks the
-    # tie otherwise.
     with ranked.open("rb") as source, run.open("w", encoding="utf-8") as out:
         for line in read_raw_lines(source):
             fields = parse_object(line.text)
-            query, above = "_".join(str(fields["id"]).split()), 1.0 + TREC_STEP
-            for rank, passage in enumerate(fields["ranking"], start=1):
-                below = above - TREC_STEP
-                above = below if passage["score"] is None else min(passage["score"], below)
-                name = "_".join(passage["id"].split())
-                out.write(f"{query} Q0 {name} {rank} {above:.6f} {TREC_TAG}\n")
+            ranking = ((one["id"], one["score"]) for one in fields["ranking"])
+            out.writelines(trec_lines(str(fields["id"]), ranking, above=1.0 + _TREC_STEP))
+
+
+def trec_lines(
+    query: str, ranking: Iterable[tuple[str, float | None]], *, above: float = math.inf
+) -> Iterator[str]:
+    """Yield the lines of a query in a TREC run; *above* is more than any score."""
+    # White space in an id is written as ``_``. Each score is at least a little below the one before
+    # it, so that nobody breaks a tie, or sorts anew what is not in the order of its scores; so is
+    # that of a passage without a score.
+    for rank, (document, score) in enumerate(ranking, start=1):
+        below = above - _TREC_STEP
+        above = below if score is None else min(score, below)
+        ids = ("_".join(query.split()), "Q0", "_".join(document.split()))
+        yield f"{' '.join(ids)} {rank} {above:.6f} {_TREC_TAG}\n"
