@@ -250,20 +250,18 @@ class ReasonReply(ReplyModel):
 _FILLED = (PlanReply, StepReply, SampleReply, EntailReply, ReasonReply)
 
 
+def fill_plan(node: str, task: HopPlanTask, path: str) -> list[BaseMessage]:
+    """Fill the templates of a role that says what to ask next."""
+    question = show.one_line(task["question"])
+    asked = {"question": question, "steps_left": str(task["steps_left"]), "path": path}
+    return fill_messages(None, node, (), **asked, marker=show.marker(path, question))
+
+
 class LlmPlanner(LlmRole[HopPlanTask, Plan]):
     """Says what to ask next."""
 
     async def _play(self, task: HopPlanTask, config: RunnableConfig | None) -> Plan:
-        question, path = show.one_line(task["question"]), path_block(task["path"], causes=True)
-        messages = fill_messages(
-            None,
-            "decompose",
-            (),
-            question=question,
-            steps_left=str(task["steps_left"]),
-            marker=show.marker(path, question),
-            path=path,
-        )
+        messages = fill_plan("decompose", task, path_block(task["path"], causes=True))
         said, notes = await request_reply(self.model, messages, PlanReply, config)
         return Plan(
             questions=[sanitize_line(one) for one in said.questions if one.strip()],

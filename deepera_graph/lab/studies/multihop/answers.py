@@ -25,12 +25,11 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import Field
 
-from deepera_graph.agents.role import LlmRole, fill_messages
+from deepera_graph.agents.role import LlmRole
 from deepera_graph.calibration.statistics import MAX_FAILED_SHARE, Values
 from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.errors import FailedShareError, SettingsError
-from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.data.readers import HopData, HopQuestion
 from deepera_graph.lab.metrics.answers import answer_tokens, token_overlap
 from deepera_graph.lab.studies.experiment import Resampling
@@ -43,6 +42,7 @@ from deepera_graph.multihop.agent.roles import (
     Plan,
     ReplyTask,
     StepAnswer,
+    fill_plan,
 )
 from deepera_graph.multihop.agent.state import MultiHopResult
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
@@ -271,16 +271,7 @@ class ChainPlanner(LlmRole[HopPlanTask, Plan]):
     guesses: dict[str, str]
 
     async def _play(self, task: HopPlanTask, config: RunnableConfig | None) -> Plan:
-        question, path = show.one_line(task["question"]), path_block(task["path"])
-        messages = fill_messages(
-            None,
-            "chain",
-            (),
-            question=question,
-            steps_left=str(task["steps_left"]),
-            marker=show.marker(path, question),
-            path=path,
-        )
+        messages = fill_plan("chain", task, path_block(task["path"]))
         reply, notes = await request_reply(self.model, messages, ChainReply, config)
         links = [one for one in reply.links if one.question.strip()]
         self.guesses |= {_pattern(one.question): sanitize_line(one.answer) for one in links}
