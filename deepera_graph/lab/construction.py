@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Protocol, Self
@@ -25,6 +25,7 @@ from deepera_graph import __version__
 from deepera_graph.agents.cached import cache_key
 from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.judges.trained.model import sha256_of
 from deepera_graph.lab.asking import MAX_CONCURRENCY, StepModel, without_server
 from deepera_graph.schema import Backend
 from deepera_graph.settings.budget import Budget, Limiter, Meter
@@ -154,7 +155,7 @@ class Construction:
         # So where the manifest is, the other files are whole. It ends with their SHA-256.
         for one in rows.values():
             one.close()
-        hashes = {name: hash_file(one.path) for name, one in rows.items()}
+        hashes = {name: sha256_of(one.path) for name, one in rows.items()}
         whole = {**manifest, "files": hashes}
         _remove_earlier(self.out)
         for name, one in rows.items():
@@ -286,12 +287,6 @@ def _remove_earlier(folder: Path) -> None:
     manifest.unlink()
     for name in names:
         (folder / Path(name).name).unlink(missing_ok=True)
-
-
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
 
 
 class CachedEmbeddings(Embeddings):
