@@ -9,7 +9,6 @@ from deepera_graph.cli.shared.declaring import A_KEY, Configurable, Key, opt, op
 from deepera_graph.cli.shared.values import (
     check_call_timeout,
     check_preset,
-    check_rate,
     check_url,
     check_variable,
     read_threshold,
@@ -18,7 +17,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges import parse_option
 from deepera_graph.settings import Content, OnEmpty, OnError, Order, Settings
 from deepera_graph.settings.budget import Budget
-from deepera_graph.settings.ranges import check_at_least, check_share
+from deepera_graph.settings.ranges import check_at_least, check_positive, check_share
 
 FOR_ALL_JUDGES = ("preset", "backend", "max_concurrency")  # also of one that is no chat model
 
@@ -106,13 +105,13 @@ class ChatOptions(ServerOptions):
         "Upper bound of requests a minute to a chat model, evenly spaced.",
         metavar="N",
         shown="no limit",
-        check=partial(check_rate, "requests_per_minute"),
+        check=partial(check_positive, "requests_per_minute"),
     )
     tokens_per_minute: float | None = _chat(
         "Upper bound of tokens a minute of a chat model, prompts and replies together.",
         metavar="N",
         shown="no limit",
-        check=partial(check_rate, "tokens_per_minute"),
+        check=partial(check_positive, "tokens_per_minute"),
     )
 
 

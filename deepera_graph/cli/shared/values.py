@@ -61,12 +61,6 @@ def check_call_timeout(seconds: float) -> None:
         raise SettingsError(f"call_timeout must be > 0 seconds, and a number, got {seconds!r}")
 
 
-def check_rate(name: str, value: float) -> None:
-    """Raise `SettingsError` unless a limit a minute is above 0."""
-    if not value > 0:
-        raise SettingsError(f"{name} must be > 0, got {value!r}")
-
-
 def check_name(embeddings: str) -> None:
     """Raise `SettingsError` unless this may be the name of embeddings."""
     from deepera_graph.judges.embeddings import split_name
