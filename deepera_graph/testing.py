@@ -14,14 +14,12 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
+from deepera_graph.agents.role import AnsweringModel
 from deepera_graph.schema import Answer, Backend, Intent, Judgement, Summary
 from deepera_graph.usage import Usage
 
@@ -216,7 +214,7 @@ def _first_sentence(text: str) -> str:
     return text.split(". ", maxsplit=1)[0].rstrip(".") + "."
 
 
-class ScriptedChat(BaseChatModel):
+class ScriptedChat(AnsweringModel):
     """A chat model that plays the roles of `llm_backend`, and keeps what it was shown.
 
     It reports usage, four characters a token. For other prompts a subclass overrides `reply`.
@@ -241,24 +239,8 @@ class ScriptedChat(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def _answer(self, messages: list[BaseMessage]) -> AIMessage:
         content = json.dumps(self.reply(messages))
         n_in, n_out = sum(len(one.text) for one in messages) // 4, len(content) // 4
         usage = UsageMetadata(input_tokens=n_in, output_tokens=n_out, total_tokens=n_in + n_out)
-        message = AIMessage(content, usage_metadata=usage)
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages)
+        return AIMessage(content, usage_metadata=usage)

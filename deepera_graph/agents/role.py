@@ -36,7 +36,33 @@ _MEMBER = re.compile(r"^=====(\d+)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^Summary: from ", re.MULTILINE)
 
 
-class CountingModel(BaseChatModel):
+class AnsweringModel(BaseChatModel):
+    """A chat model that answers at once, in this process."""
+
+    def _answer(self, messages: list[BaseMessage]) -> AIMessage:
+        """Return what is answered."""
+        raise NotImplementedError
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self._answer(messages))])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages, stop)
+
+
+class CountingModel(AnsweringModel):
     """Answers at once, keeps every passage, and puts the length of the prompt into its usage.
 
     A token is taken for 4 characters (`CHARS_PER_TOKEN`), about what English costs, and each thing
@@ -48,13 +74,7 @@ class CountingModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "deepera-counting"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def _answer(self, messages: list[BaseMessage]) -> AIMessage:
         texts = [str(message.text) for message in messages]
         members = _MEMBER.findall(texts[-1])
         n_asked = max(1, len(members)) * (1 + bool(_SUMMARY.search(texts[-1])))
@@ -71,7 +91,7 @@ class CountingModel(BaseChatModel):
             "citations": [],
             "verdicts": [{"id": int(one), **verdict} for one in members],
         }
-        message = AIMessage(
+        return AIMessage(
             json.dumps(fits_all_roles),
             usage_metadata={
                 "input_tokens": n_tokens,
@@ -79,16 +99,6 @@ class CountingModel(BaseChatModel):
                 "total_tokens": n_tokens + n_asked * REPLY_TOKENS,
             },
         )
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages, stop)
 
 
 TaskT = TypeVar("TaskT")
