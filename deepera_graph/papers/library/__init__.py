@@ -214,21 +214,19 @@ def count_word(db: sqlite3.Connection, word: str) -> int:
 
 def read_ids(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
     """Return the main ids of papers by their numbers."""
-    found: dict[int, str] = {}
-    for start in range(0, len(numbers), _AT_ONCE):
-        some = json.dumps(list(numbers[start : start + _AT_ONCE]))
-        found.update(db.execute(f"SELECT n, id FROM papers WHERE n IN {_LISTED}", (some,)))
-    return found
+    return dict(_read_rows(db, "id", numbers))
 
 
 def read_papers(db: sqlite3.Connection, numbers: Sequence[int]) -> list[Paper]:
     """Return papers by their numbers, in this order."""
-    found: dict[int, Paper] = {}
+    found = {row[0]: to_paper(row[1:]) for row in _read_rows(db, _PAPER, numbers)}
+    return [found[n] for n in numbers if n in found]
+
+
+def _read_rows(db: sqlite3.Connection, columns: str, numbers: Sequence[int]) -> Iterator[Any]:
     for start in range(0, len(numbers), _AT_ONCE):
         some = json.dumps(list(numbers[start : start + _AT_ONCE]))
-        rows = db.execute(f"SELECT n, {_PAPER} FROM papers WHERE n IN {_LISTED}", (some,))
-        found.update((row[0], to_paper(row[1:])) for row in rows)
-    return [found[n] for n in numbers if n in found]
+        yield from db.execute(f"SELECT n, {columns} FROM papers WHERE n IN {_LISTED}", (some,))
 
 
 def to_paper(row: Sequence[Any]) -> Paper:
