@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.copies import text_key
 from deepera_graph.passages import (
     ID_FIELDS,
     TEXT_FIELDS,
@@ -108,12 +109,8 @@ def _read_articles(
 def _drop_title(article: Article, title: str) -> Article:
     """Leave out a first section that is the title alone, which every passage has as metadata."""
     first, *rest = article.sections
-    is_title = not first.name and _fold(first.text) == _fold(title)
+    is_title = not first.name and text_key(first.text) == text_key(title)
     return article._replace(sections=tuple(rest)) if rest and is_title else article
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _parse_cell(name: str, cell: str) -> object:
