@@ -129,6 +129,11 @@ def test_what_is_wrong_with_a_manuscript_is_told(site, given, message):
     assert "--bib" not in told.text
 
 
+def test_references_in_a_file_of_a_long_name_are_read(site):
+    given = as_file(f"{chr(0x20000) * 80}.bib", BIB)
+    assert check(site, manuscript=f"{WAX[:-1]} [@lund2019].", references=given).status_code == 200
+
+
 def test_a_library_that_is_not_there_is_missing(site):
     assert check(site, library="wacks").status_code == 404
 

@@ -148,6 +148,12 @@ async def test_a_file_that_cannot_be_used_is_told_by_its_name_alone(page, name, 
     assert "deepera-" not in message
 
 
+async def test_a_file_whose_name_is_longer_than_a_file_system_takes_is_read(page):
+    told = await post(page, "/v1/passages", b"Wax.", params={"name": f"{chr(0x20000) * 80}.txt"})
+    assert told.status_code == 200
+    assert told.json()["passages"][0]["metadata"]["source"].endswith(f"{chr(0x20000)}.txt")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "content"),

@@ -96,7 +96,7 @@ T = TypeVar("T")
 KINDS = (*LINES, ".json", *TABLES, *REFERENCES, *FORMS)
 _DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
-_MOST_LETTERS = 80  # of a file's name
+_MOST_LETTERS, _MOST_BYTES = 80, 240  # of a file's name; file systems take 255 bytes
 _TYPES: Mapping[str, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
@@ -185,7 +185,8 @@ def page_router(limits: RequestLimits) -> APIRouter:
 def name_file(name: str, kinds: Sequence[str]) -> str:
     """Return a file's name as one of this machine may have it; HTTP 422 for another kind."""
     base = name.replace("\\", "/").rpartition("/")[2]
-    plain = _ODD_LETTER.sub("_", base)[-_MOST_LETTERS:].lstrip(". ")
+    cut = _ODD_LETTER.sub("_", base)[-_MOST_LETTERS:].encode()[-_MOST_BYTES:]
+    plain = cut.decode(errors="ignore").lstrip(". ")
     if not plain.lower().endswith(tuple(kinds)):
         raise RequestRefusedError(
             422, "input", f"a file must be one of {', '.join(kinds)}, got {name!r:.80}"
