@@ -32,7 +32,7 @@ from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.backing.stores import Sources
 from deepera_graph.serve.config import RequestLimits
 from deepera_graph.serve.evidence import stream_events
-from deepera_graph.serve.page import name_file, without_folder
+from deepera_graph.serve.page import name_file, without_folder, write_file
 from deepera_graph.serve.reading import PlainRoute, unless_gone
 from deepera_graph.serve.replies import EVENTS, RequestRefusedError, reply
 from deepera_graph.serve.traffic import RequestNote, in_time, note_of
@@ -126,7 +126,7 @@ async def _answer(
     note.judge = judging.find(asked.judge)
     reranker = await asyncio.to_thread(judging.reranker, note.judge, content="passage")
     async with in_time(note):
-        manuscript = await asyncio.to_thread(_read_manuscript, asked)
+        manuscript = await asyncio.to_thread(_read_manuscript, asked, limits)
         if manuscript.n_pairs > limits.documents:
             message = f"a request may have {limits.documents} pairs of claim and reference, got "
             raise RequestRefusedError(422, "too_many", f"{message}{manuscript.n_pairs}")
@@ -158,7 +158,7 @@ async def _stream(
             yield event
 
 
-def _read_manuscript(asked: CheckRequest) -> Manuscript:
+def _read_manuscript(asked: CheckRequest, limits: RequestLimits) -> Manuscript:
     """Read a manuscript; of files that it names none is read but those that are given."""
     given = asked.manuscript
     if isinstance(given, str):
@@ -166,11 +166,11 @@ def _read_manuscript(asked: CheckRequest) -> Manuscript:
     else:
         name, content = name_file(given.name, FORMS), given.content
     with TemporaryDirectory(prefix="deepera-") as folder:
-        path = _write(folder, name, content)
+        path = write_file(folder, name, content, limits)
         listed = None
         if asked.references is not None:
             file = name_file(asked.references.name, BIBLIOGRAPHIES)
-            listed = _write(folder, f"references {file}", asked.references.content)
+            listed = write_file(folder, f"references {file}", asked.references.content, limits)
         try:
             if listed is None and (named := name_bibliographies(path)):
                 raise InputError(f"{name} names {', '.join(named):.80}: give it as references")
@@ -181,12 +181,6 @@ def _read_manuscript(asked: CheckRequest) -> Manuscript:
             )
             raise RequestRefusedError(422, "input", message) from error
     return replace(read, path=Path(name))
-
-
-def _write(folder: str, name: str, content: bytes) -> Path:
-    path = Path(folder, name)
-    path.write_bytes(content)
-    return path
 
 
 async def _find_works(

@@ -3,6 +3,8 @@
 import base64
 import json
 import re
+from io import BytesIO
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from langchain_core.documents import Document
@@ -132,6 +134,15 @@ def test_what_is_wrong_with_a_manuscript_is_told(site, given, message):
 def test_references_in_a_file_of_a_long_name_are_read(site):
     given = as_file(f"{chr(0x20000) * 80}.bib", BIB)
     assert check(site, manuscript=f"{WAX[:-1]} [@lund2019].", references=given).status_code == 200
+
+
+@pytest.mark.parametrize(("field", "name"), [("manuscript", "a.docx"), ("references", "a.bib")])
+def test_no_file_of_a_check_unpacks_to_far_more_than_a_body_may_have(site, field, name):
+    packed = BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", " " * (41 * 2**20))
+    told = check(site, **{field: as_file(name, packed.getvalue())})
+    assert (told.status_code, told.json()["error"]["kind"]) == (413, "too_large")
 
 
 def test_a_library_that_is_not_there_is_missing(site):

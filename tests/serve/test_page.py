@@ -4,6 +4,8 @@ import json
 import re
 from dataclasses import replace
 from importlib.resources import files
+from io import BytesIO
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import httpx
 import pytest
@@ -152,6 +154,15 @@ async def test_a_file_whose_name_is_longer_than_a_file_system_takes_is_read(page
     told = await post(page, "/v1/passages", b"Wax.", params={"name": f"{chr(0x20000) * 80}.txt"})
     assert told.status_code == 200
     assert told.json()["passages"][0]["metadata"]["source"].endswith(f"{chr(0x20000)}.txt")
+
+
+async def test_a_file_that_unpacks_to_far_more_than_a_body_may_have_is_refused_unread(page):
+    packed = BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", " " * (41 * 2**20))
+    told = await post(page, "/v1/passages", packed.getvalue(), params={"name": "a.docx"})
+    assert told.status_code == 413
+    assert told.json()["error"]["message"] == "a.docx unpacks to more than 41943040 bytes"
 
 
 @pytest.mark.full

@@ -8,12 +8,16 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final, ParamSpec, TypeVar, get_args
+from zipfile import ZipFile
 
 from fastapi import APIRouter, Query
 from langchain_core.documents import Document
@@ -27,6 +31,7 @@ from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.table import COLUMNS, EvidenceTable
 from deepera_graph.evidence.table.writing import TableFormat, export_table, result_studies
 from deepera_graph.export import ExportFormat, export_result
+from deepera_graph.packages import call_foreign
 from deepera_graph.pipeline.select import find_band
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.documents import DOCX, FORMS, PDF
@@ -97,6 +102,7 @@ KINDS = (*LINES, ".json", *TABLES, *REFERENCES, *FORMS)
 _DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
 _MOST_LETTERS, _MOST_BYTES = 80, 240  # of a file's name; file systems take 255 bytes
+_MOST_UNPACKED = 4  # times the limit of a body
 _TYPES: Mapping[str, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
@@ -194,6 +200,23 @@ def name_file(name: str, kinds: Sequence[str]) -> str:
     return plain
 
 
+def write_file(folder: str, name: str, content: bytes, limits: RequestLimits) -> Path:
+    """Write a file to be read; HTTP 413 for one that unpacks to far more than a body may have."""
+    n_bytes, most = 0, _MOST_UNPACKED * limits.body_bytes
+    with suppress(InputError):  # no archive, or a broken one, as its reader will say
+        n_bytes = call_foreign(name, partial(_measure_archive, content), error=InputError)
+    if n_bytes > most:
+        raise RequestRefusedError(413, "too_large", f"{name} unpacks to more than {most} bytes")
+    path = Path(folder, name)
+    path.write_bytes(content)
+    return path
+
+
+def _measure_archive(content: bytes) -> int:
+    with ZipFile(BytesIO(content)) as archive:
+        return sum(one.file_size for one in archive.infolist())
+
+
 def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, Any]:
     """Return the passages of a file, and what was left out of it and why."""
     plain = name_file(name, KINDS)
@@ -202,8 +225,7 @@ def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, An
         raise RequestRefusedError(422, "input", message)
     skipped: list[str] = []
     with TemporaryDirectory(prefix="deepera-") as folder:
-        path = Path(folder, plain)
-        path.write_bytes(content)
+        path = write_file(folder, plain, content, limits)
         try:
             documents = read_passages(path, on_skip=lambda one: skipped.append(str(one)))
             found = list(islice(documents, limits.documents + 1))
