@@ -254,7 +254,7 @@ class EvidenceReranker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         backend = self.backend if self.backend.spec is None else dict(self.backend.spec)
-        return partial(type(self), backend, **self.settings.to_dict()), ()
+        return partial(type(self), backend, cache=self._cache, **self.settings.to_dict()), ()
 
     def __repr__(self) -> str:
         return f"EvidenceReranker({self.backend.name!r}, {self.settings})"

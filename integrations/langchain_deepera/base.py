@@ -116,7 +116,7 @@ class RerankerFields(BaseModel):
         def __setattr__(self, name: str, value: Any) -> None:
             self._check_change(name, value)
             if name == "backend":
-                made = EvidenceReranker(value or "local", **self._settings())
+                made = self._current().with_backend(load_backend(value or "local"))
                 self.__dict__.update(reranker=made, backend=made.backend.spec)
                 return
             if name == "preset":

@@ -22,6 +22,7 @@ from deepera_graph import (
     encoder_backend,
     llm_backend,
     load_backend,
+    open_cache,
 )
 from deepera_graph.judges.llm.backend import LlmKwargs
 from deepera_graph.settings import SettingsKwargs
@@ -144,6 +145,14 @@ def test_a_field_that_is_changed_counts_from_the_next_call_on(documents, questio
     assert made.to_dict()["reranker"]["settings"]["top_n"] == 1
     made.preset = "careful"
     assert (made.require_evidence, made.top_n) == (True, 1)
+
+
+def test_another_backend_keeps_the_cache(documents, question, tmp_path):
+    cached = EvidenceReranker("rules", cache=open_cache(tmp_path / "kept.sqlite"))
+    made = DeepEraCompressor(reranker=cached)
+    made.backend = FACTORY
+    made.compress_documents(documents, question)
+    assert made.reranker.rerank(question, documents).total_usage.cached_calls > 0
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker, InputError, SettingsError, open_cache
 from deepera_graph.pipeline.graph import build_graph
 from deepera_graph.testing import Gauge, judged, scripted_backend
+from support.scripted import TEA_SCORES
 
 QUESTION = "Does tea lower glucose?"
 FACTORY = "support.roles:importable_backend"
@@ -285,6 +286,16 @@ def test_a_named_backend_survives_dict_and_pickle():
         assert other.settings == reranker.settings
         assert other.backend is not reranker.backend
         assert timeless(other.rerank(QUESTION, texts)) == result
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_pays_for_no_judgement_that_is_kept(again, tmp_path):
+    kept = open_cache(tmp_path / "kept.sqlite")
+    reranker = EvidenceReranker("support.scripted:tea_backend", cache=kept)
+    texts = list(TEA_SCORES)
+    first, second = (one.rerank(QUESTION, texts) for one in (reranker, again(reranker)))
+    assert (first.total_usage.cached_calls, first.total_usage.calls > 0) == (0, True)
+    assert second.total_usage.cached_calls == second.total_usage.calls
 
 
 def test_live_objects_cannot_be_written_down(reranker):
