@@ -76,6 +76,8 @@ class ReaderTraining:
         self._network = build_network(self._torch, self._source)
         if plan.start is not None:
             take_weights(self._torch, self._network, plan.start)
+        self._device = "cuda" if self._torch.cuda.is_available() else "cpu"
+        self._network.to(self._device)
 
     def learn(
         self, groups: Sequence[Group], *, epochs: float, rate: float, in_order: bool = False
@@ -123,14 +125,15 @@ class ReaderTraining:
         import_package("onnx", "exporting the reader")
         with TemporaryDirectory() as scratch, silence():
             whole = Path(scratch, "whole.onnx")
-            trace_network(self._torch, self._network, whole)
+            trace_network(self._torch, self._network.to("cpu"), whole)
             quantize(whole, target)
+            self._network.to(self._device)
 
     def _measure_loss(self, step: Sequence[Group]) -> Any:
         torch, functional = self._torch, self._torch.nn.functional
         lessons = [one for group in step for one in group]
         scores, tokens, offsets = self._forward(lessons)
-        labels = torch.tensor([float(one.label) for one in lessons])
+        labels = torch.tensor([float(one.label) for one in lessons], device=self._device)
         loss = functional.binary_cross_entropy_with_logits(scores[:, 0], labels)
         orders, start = [], 0
         for group in step:
@@ -156,7 +159,7 @@ class ReaderTraining:
         ]
         if marked:
             means = torch.stack([mean for mean, _ in marked])
-            right = torch.tensor([label for _, label in marked])
+            right = torch.tensor([label for _, label in marked], device=self._device)
             told = functional.binary_cross_entropy_with_logits(means, right)
             loss = loss + WEIGHT_OF_SENTENCES * told
         return loss
@@ -173,10 +176,11 @@ class ReaderTraining:
         size = -(-len(order) // _PARTS)
         scores: list[Any] = [None] * len(pieces)
         tokens: list[Any] = [None] * len(pieces)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(self._device, torch.bfloat16):
             for start in range(0, len(order), size):
                 places = order[start : start + size]
-                found, of_tokens = self._network(*_pad(torch, [pieces[one] for one in places]))
+                padded = _pad(torch, [pieces[one] for one in places])
+                found, of_tokens = self._network(*(one.to(self._device) for one in padded))
                 for row, place in enumerate(places):
                     one = pieces[place]
                     scores[place] = found[row]
