@@ -156,8 +156,9 @@ def parse_value(line: bytes | str) -> Any:
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: {error.reason} at byte {error.start + 1}") from error
     except json.JSONDecodeError as error:
+        what = error.msg.removesuffix(" at")  # "Unterminated string starting at"
         line_number = f" in line {error.lineno}" if error.lineno > 1 else ""
-        raise InputError(f"not JSON: {error.msg}{line_number} at column {error.colno}") from error
+        raise InputError(f"not JSON: {what}{line_number} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}") from error
 

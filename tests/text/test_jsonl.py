@@ -21,6 +21,7 @@ def test_blank_lines_are_passed_over_and_the_numbers_are_those_of_the_file():
     [
         (b"\xff{}", "not UTF-8: invalid start byte at byte 1"),
         (b'{"a": }', "not JSON: Expecting value at column 7"),
+        (b'{"a": "b', "not JSON: Unterminated string starting at column 7"),
         (b'{"a": NaN}', "NaN is no JSON number"),
         (b"[" * 100_000, "not JSON"),
         (b"[1]", "must be a JSON object, got [1]"),
