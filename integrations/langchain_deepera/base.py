@@ -119,6 +119,9 @@ class RerankerFields(BaseModel):
                 made = self._current().with_backend(load_backend(value or "local"))
                 self.__dict__.update(reranker=made, backend=made.backend.spec)
                 return
+            if name == "reranker":
+                self._take(value)
+                return
             if name == "preset":
                 self.__dict__.update(preset(value).settings if value else {})
                 return
@@ -142,6 +145,12 @@ class RerankerFields(BaseModel):
         else:
             changes = {**(preset(self.preset).settings if self.preset else {}), **explicit}
             made = given.with_settings(**changes) if changes else given
+        self._take(made)
+
+    def _take(self, made: EvidenceReranker) -> None:
+        """Have a reranker, and in the fields what it says."""
+        if not isinstance(made, EvidenceReranker):
+            raise SettingsError(f"reranker must be an EvidenceReranker, got {made!r:.80}")
         now = {name: getattr(made.settings, name) for name in SETTINGS}
         self.__dict__.update(now, reranker=made, backend=made.backend.spec, preset=None)
 

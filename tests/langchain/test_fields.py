@@ -155,9 +155,17 @@ def test_another_backend_keeps_the_cache(documents, question, tmp_path):
     assert made.reranker.rerank(question, documents).total_usage.cached_calls > 0
 
 
+def test_another_reranker_brings_its_settings():
+    made = DeepEraCompressor(backend="rules", threshold=0.5, top_n=2)
+    made.reranker = EvidenceReranker(FACTORY, threshold=0.2, top_n=5)
+    assert (made.threshold, made.top_n) == (0.2, 5)
+    assert made.to_dict()["reranker"] == made.reranker.to_dict()
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("reranker", "local", "reranker must be an EvidenceReranker, got 'local'"),
         ("threshold", 80, r"threshold must be in \[0, 1\], got 80; did you mean 0.8\?"),
         ("top_n", 0, "top_n must be a whole number >= 1, got 0"),
         ("treshold", 0.5, "unknown setting 'treshold'; did you mean 'threshold'"),
