@@ -57,6 +57,8 @@ TURNED = [
     ("Moss inhibits lichen.", "Moss is inhibited by lichen."),
     ("Ferry noise predicts whale song.", "Whale song predicts ferry noise."),
     ("Rust causes wilting in barley.", "Wilting causes rust in barley."),
+    ("Wax made apples softer.", "Wax kept apples firm in storage."),
+    ("Wax kept apples firm.", "Wax softened apples in storage."),
 ]
 FAITHFUL = [
     ("Wax is effective against rust.", "Barley wax is effective against rust in all trials."),
@@ -103,6 +105,7 @@ FAITHFUL = [
     ("Rust causes wilting of barley.", "Rust of barley causes wilting."),
     ("Rust causes spots in barley.", "Wilting causes spots and rust in barley."),
     ("Boats are not red.", "Wax is effective against rust."),
+    ("Apples without wax softened.", "Waxed apples stayed firm, others softened."),
     ("", "Wax is effective."),
     ("Wax is effective.", ""),
 ]
