@@ -8,8 +8,7 @@ from typing import Final
 
 from deepera_graph.lab.training.lessons.groups import AskedAbstract, read_abstracts
 from deepera_graph.lab.training.lessons.pools import GOLDEN, OTHER_PAPER, LabelledPassage, Pool
-from deepera_graph.lab.training.lessons.snippets import digest
-from deepera_graph.lab.training.weights import import_package
+from deepera_graph.lab.training.lessons.snippets import digest, find_near
 
 ABSTRACTS: Final = "abstracts"  # name of the set
 POOLS: Final = 1280  # questions that teach a judge's trees
@@ -50,17 +49,11 @@ def _pool(
             answering[one.question].add(" ".join(one.sentences))
     if not chosen:
         return
-    bm25s = import_package("bm25s")
-    index = bm25s.BM25()
-    index.index(
-        bm25s.tokenize([f"{titles[text]} {text}" for text in texts], show_progress=False),
-        show_progress=False,
-    )
-    queries = bm25s.tokenize([f"{one.question} {one.title}" for one in chosen], show_progress=False)
-    found, _ = index.retrieve(queries, k=min(_N_FOUND, len(texts)), show_progress=False)
+    queries = [f"{one.question} {one.title}" for one in chosen]
+    found = find_near(queries, [f"{titles[text]} {text}" for text in texts], _N_FOUND)
     for number, (one, places) in enumerate(zip(chosen, found, strict=True)):
         own = " ".join(one.sentences)
-        near = [texts[int(place)] for place in places]
+        near = [texts[place] for place in places]
         others = [text for text in near if text != own and text not in answering[one.question]]
         drawn = [own, *others[: chance.choice(_OTHERS)]]
         golden = {own} if one.answering else set()

@@ -21,7 +21,7 @@ from deepera_graph.judges.trained.direction.model import DIRECTIONS
 from deepera_graph.lab.training.fitting.labelled import LabelledDirection
 from deepera_graph.lab.training.fitting.sentences import MarkedText
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, Pool, hash_question
-from deepera_graph.lab.training.weights import import_package
+from deepera_graph.lab.training.lessons.snippets import find_near
 from deepera_graph.schema import Direction
 from deepera_graph.text.jsonl import parse_object, read_objects, read_raw_lines
 
@@ -242,20 +242,16 @@ def teach_papers(data: Path, n_papers: int, chance: Random) -> Iterator[Group]:
     And the ends of the abstracts that share most words with it are of other papers. They prepare
     the reader for real labels; about three in ten are wrong.
     """
-    bm25s = import_package("bm25s", "teaching the reader by papers")
     papers = [one for one in read_papers(data).values() if len(one[1]) > 5]
     chance.shuffle(papers)
     ends = [" ".join(sentences[-2:]) for _, sentences in papers]
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(ends, show_progress=False), show_progress=False)
-    asked = [title for title, _ in papers[:n_papers]]
-    near, _ = index.retrieve(bm25s.tokenize(asked, show_progress=False), k=8, show_progress=False)
+    near = find_near([title for title, _ in papers[:n_papers]], ends, 8)
     for place, (title, sentences) in enumerate(islice(papers, n_papers)):
         half = len(sentences) // 2
         n = chance.randint(1, 3)
         begin = chance.randint(0, max(0, half - n))
         texts = [" ".join(sentences[begin : begin + n])]
-        texts += [ends[int(one)] for one in chance.sample(list(near[place]), 2) if one != place]
+        texts += [ends[one] for one in chance.sample(near[place], 2) if one != place]
         answer = " ".join(sentences[max(half, len(sentences) - n) :])
         yield (Lesson(title, answer, 1), *(Lesson(title, text, 0) for text in texts))
 

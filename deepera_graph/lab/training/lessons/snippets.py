@@ -6,7 +6,7 @@ A folder of public pairs has them in ``bioasq_snippets.jsonl.gz``, a line each: 
 
 import gzip
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -19,7 +19,7 @@ from deepera_graph.text.jsonl import parse_object, read_raw_lines
 Row = Mapping[str, Any]
 
 SNIPPETS: Final = "bioasq_snippets"
-HELD_OUT_SHARE: Final = 25  # one article, or one question of snippets, in so many
+HELD_OUT_SHARE: Final = 25  # one question in so many
 POOLS: Final = 300  # questions that teach a judge's trees; 900 made null results score lower
 GOLDEN, OTHERS = (1, 1, 2, 3), (8, 12, 16, 20)  # snippets of a pool
 N_FOUND: Final = 80  # by words
@@ -31,8 +31,7 @@ class AskedSnippets(NamedTuple):
     id: str
     question: str
     golden: tuple[str, ...]
-    near: tuple[str, ...]  # at most `N_FOUND`
-    strange: tuple[str, ...]  # those of *near* from other papers than the golden ones
+    strange: tuple[str, ...]  # from other papers than the golden ones; at most `N_FOUND`
 
 
 def digest(text: str) -> str:
@@ -62,9 +61,8 @@ def read_questions(folder: Path) -> list[AskedSnippets]:
     if len(asked) < 2:
         return []
     rows = [row for its in asked.values() for row in its]
-    found = _find_near(
-        [its[0]["query"] for its in asked.values()], [row["passage"] for row in rows]
-    )
+    texts = [row["passage"] for row in rows]
+    found = find_near([its[0]["query"] for its in asked.values()], texts, N_FOUND)
     return [
         _gather(id, its, [rows[place] for place in places])
         for (id, its), places in zip(asked.items(), found, strict=True)
@@ -95,15 +93,14 @@ def _gather(id: str, rows: Sequence[Row], found: Sequence[Row]) -> AskedSnippets
     papers = {row.get("pmid") for row in rows}
     others = [row for row in found if row["qid"] != id and row["passage"] not in golden]
     strange = (row["passage"] for row in others if row.get("pmid") not in papers)
-    near = dict.fromkeys(row["passage"] for row in others)
-    return AskedSnippets(id, rows[0]["query"], golden, tuple(near), tuple(dict.fromkeys(strange)))
+    return AskedSnippets(id, rows[0]["query"], golden, tuple(dict.fromkeys(strange)))
 
 
-def _find_near(questions: Sequence[str], texts: Sequence[str]) -> Iterable[list[int]]:
-    """Return the places of the texts that share most words with each question."""
-    bm25s = import_extra("bm25s", extra="train", what="teaching relevance")
+def find_near(questions: Sequence[str], texts: Sequence[str], n: int) -> list[list[int]]:
+    """Return the places of the *n* texts that share most words with each question."""
+    bm25s = import_extra("bm25s", extra="train", what="training the judge")
     index = bm25s.BM25()
     index.index(bm25s.tokenize(list(texts), show_progress=False), show_progress=False)
     asked = bm25s.tokenize(list(questions), show_progress=False)
-    places, _ = index.retrieve(asked, k=min(N_FOUND, len(texts)), show_progress=False)
+    places, _ = index.retrieve(asked, k=min(n, len(texts)), show_progress=False)
     return [[int(place) for place in row] for row in places]
