@@ -18,6 +18,7 @@ from deepera_graph.text.plain import OBEYED
 
 NOT_UTF8 = "not UTF-8; save the file as UTF-8"
 GZIP = ".gz"
+_ENDS = 1 << 16  # bytes
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -63,6 +64,15 @@ def measure(path: Path, raw: BinaryIO) -> int | None:
     (size,) = unpack("<I", raw.read(4))
     raw.seek(0)
     return size or None
+
+
+def hash_ends(path: Path, digest: Any) -> str:
+    """Return the hash of a file's beginning and end, by which, with its size, it is known again."""
+    with path.open("rb") as file:
+        digest.update(file.read(_ENDS))
+        file.seek(max(0, path.stat().st_size - _ENDS))
+        digest.update(file.read(_ENDS))
+    return str(digest.hexdigest())
 
 
 class RawRecord(NamedTuple):

@@ -32,7 +32,7 @@ from deepera_graph.bioasq.pubmed.records import Deleted, PubmedRecord
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import check_extra
 from deepera_graph.stores.sqlite import FileKind
-from deepera_graph.text.jsonl import replacing
+from deepera_graph.text.jsonl import hash_ends, replacing
 
 STATE = ".sqlite"  # added to the name of the output
 _FORMAT = 1
@@ -40,7 +40,6 @@ _READING = FileKind(
     name="state of a reading", advice="give --overwrite to begin again", error=SettingsError
 )
 _ROWS_AT_ONCE = 500
-_ENDS = 1 << 16  # bytes of a file's beginning and end by which it is known again
 _KEPT, _NO_ABSTRACT, _BOOK = "kept", "no abstract", "book"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (format INTEGER);
@@ -179,20 +178,17 @@ def _read_all(
     on_progress: Callable[[CorpusProgress], None] | None,
 ) -> None:
     n_in_all = sum(path.stat().st_size for _, path in todo)
+    n_bytes = n_records = 0
 
-    def tell(n_bytes: int, n_records: int) -> None:
+    def tell(n_more: int, n_new: int) -> None:
         if on_progress is not None:
-            on_progress(CorpusProgress(n_bytes, n_in_all, n_records))
+            on_progress(CorpusProgress(n_bytes + n_more, n_in_all, n_records + n_new))
 
-    n_bytes, n_records = 0, 0
     for rank, path in todo:
-
-        def watch(n: int, n_new: int, before: tuple[int, int] = (n_bytes, n_records)) -> None:
-            tell(before[0] + n, before[1] + n_new)
-
-        n_records += state.read(rank, path, watch)
+        n_new = state.read(rank, path, tell)
+        n_records += n_new
         n_bytes += path.stat().st_size
-        tell(n_bytes, n_records)
+        tell(0, 0)
 
 
 @contextmanager
@@ -334,12 +330,7 @@ def _prepare(database: sqlite3.Connection) -> None:
 
 def _identify(path: Path) -> str:
     """Return what tells whether a file is the same: its size, and a hash of both its ends."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        digest = sha256(file.read(_ENDS))
-        file.seek(max(0, size - _ENDS))
-        digest.update(file.read(_ENDS))
-    return f"{size}:{digest.hexdigest()[:16]}"
+    return f"{path.stat().st_size}:{hash_ends(path, sha256())[:16]}"
 
 
 def _to_row(record: PubmedRecord, rank: int) -> tuple[Any, ...]:

@@ -29,13 +29,13 @@ from deepera_graph.papers.library.vectors import VectorsInfo, embed_rows, name_o
 from deepera_graph.papers.library.vectors_kept import open_vectors
 from deepera_graph.papers.library.writing import Writer
 from deepera_graph.papers.paper import PaperRecord
+from deepera_graph.text.jsonl import hash_ends
 
 BATCH_SIZE = 2_000
 MOST_TOLD = 20  # problems of a kind that are named
 EMBEDDED_AT_ONCE = 256
 _N_SAMPLE = 5
 _LEAST_ALIKE = 0.98  # one byte a dimension costs .001
-_ENDS = 1 << 16
 _LARGE_SHARE = 0.2  # of the base that is new: then its index of words is put in one piece
 _RECORDS = "records-"  # begins what a base knows sources by that are no files of its own
 _OUTCOMES = ("added", "updated", "unchanged", "merged")
@@ -159,14 +159,9 @@ def _put(writer: Writer, one: PaperRecord | ImportProblem, place: int, tally: _T
 def identify(path: Path) -> str:
     """Return what a file is known by again: its size, and the hash of its beginning and end."""
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            digest = blake2b(file.read(_ENDS), digest_size=16)
-            file.seek(max(0, size - _ENDS))
-            digest.update(file.read(_ENDS))
+        return f"{path.stat().st_size}-{hash_ends(path, blake2b(digest_size=16))}"
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    return f"{size}-{digest.hexdigest()}"
 
 
 def embed_papers(
