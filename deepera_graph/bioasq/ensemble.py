@@ -185,10 +185,6 @@ def _precisions(
     return np.asarray(precision / min(len(golden), MAX_DOCUMENTS), np.float64)
 
 
-def _rank_tried(one: Tried) -> tuple[float, float, float]:
-    return round(one.map, 12), share_of_first(one.weights), -sum(one.weights)
-
-
 def share_of_first(weights: tuple[float, float]) -> float:
     """Return the share of the first run; of two weights of 0, which rank nothing, -1."""
     total = sum(weights)
