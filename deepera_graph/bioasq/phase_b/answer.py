@@ -164,15 +164,8 @@ def _effect_of(value: Any) -> Any:
 def _as_answer(
     question: BioasqQuestion, line: Mapping[str, Any], manifest: Mapping[str, Any]
 ) -> TypedAnswer:
-    read = parse_question(
-        {
-            "id": question.id,
-            "type": question.type,
-            "body": question.body,
-            "exact_answer": line["exact_answer"],
-            "ideal_answer": line["ideal_answer"],
-        }
-    )
+    told = {name: line[name] for name in ("exact_answer", "ideal_answer")}
+    read = parse_question({**question.to_dict(), **told})
     return TypedAnswer(
         question=replace(question, exact_answer=None, ideal_answers=()),
         exact=read.exact_answer,

@@ -253,9 +253,7 @@ class _Indexer:
 
     def __init__(self, store: PassageStore, embeddings: Any, embed: Embed | None) -> None:
         self._store, self._embed = store, embed
-        self._truncates: Truncates | None = None
-        if isinstance(embeddings, Truncates):
-            self._truncates = embeddings
+        self._truncates = embeddings if isinstance(embeddings, Truncates) else None
         self._counts = Counter[str]()
 
     def begin(self, passages: list[Document]) -> _Batch:
