@@ -107,6 +107,14 @@ def count(n: int, what: str) -> str:
     return f"{n} {what if n == 1 else many}"
 
 
+def describe_seconds(seconds: float) -> str:
+    """Return a time as people say it: ``40 s``, ``12 min``, ``15 h``."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def name_some(names: Sequence[str], most: int = 5) -> str:
     """Return the first of some names, and how many more there are: ``a, b and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

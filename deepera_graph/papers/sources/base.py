@@ -17,7 +17,7 @@ from deepera_graph.papers.paper import Paper, PaperRecord
 from deepera_graph.papers.results import Scope, SequenceAnswer
 from deepera_graph.passages import check_question
 from deepera_graph.schema import IntentFields
-from deepera_graph.text.plain import count
+from deepera_graph.text.plain import count, describe_seconds
 
 MOST_GROUPS, MOST_WORDS = 8, 3  # of a query, and of a group: a longer one finds nothing
 _KIND = re.compile(r"[^:;]*:\s*")
@@ -149,7 +149,7 @@ class SourceAnswer(SequenceAnswer[Paper]):
         n = len(self.records)
         found = count(n, "paper") if n or self.status == "ok" else ""
         said = "" if self.status == "ok" else self.status.replace("_", " ")
-        again = [f"again in {describe_wait(self.retry_after)}"] if self.retry_after else []
+        again = [f"again in {describe_seconds(self.retry_after)}"] if self.retry_after else []
         how = ", ".join(filter(None, (found, said, *again)))
         return f"{self.source}: {how}{f' ({self.reason})' if self.reason else ''}"
 
@@ -196,11 +196,3 @@ class CitationSource(PaperSource, Protocol):
 
     async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
         """Return what `citations` returns, in the running loop."""
-
-
-def describe_wait(seconds: float) -> str:
-    """Return a time to wait as people say it: ``40 s``, ``12 min``, ``15 h``."""
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
