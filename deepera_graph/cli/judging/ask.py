@@ -117,9 +117,10 @@ def ask(
             _tell_estimate(reranker, place.question, found.documents, writer, output)
             raise typer.Exit(OK)
         shared = share_limits(None, reranker.settings)  # one budget for judging and writing
-        result = found.add_to(
-            _rerank(reranker, place.question, found.documents, shared, quiet=output.quiet)
-        )
+        n = len(found.documents)
+        with progress_bar("judging", total=n or None, hidden=output.quiet) as bar:
+            events = reranker.stream(place.question, found.documents, config=shared)
+            result: RerankResult = found.add_to(bar.follow(events, "scored"))
         failed = _tell_failures(result)
         place.tell_shared(result)
         result = _count_apart(result) if search.per_passage else result
@@ -169,26 +170,6 @@ def _tell_failures(result: RerankResult) -> int:
         say(failures)
     nothing_judged = len(result.failed) == len(result.all_passages) > 0
     return SOME_FAILED if nothing_judged or result.outcome in ("degraded", "budget_stop") else OK
-
-
-def _rerank(
-    reranker: EvidenceReranker,
-    question: str,
-    candidates: list[Document],
-    config: RunnableConfig,
-    *,
-    quiet: bool,
-) -> RerankResult:
-    """Rerank with a bar that moves with every passage that is judged."""
-    n_judged = 0
-    with progress_bar("judging", total=len(candidates) or None, hidden=quiet) as bar:
-        for event in from_thread(reranker.stream(question, candidates, config=config)):
-            if event["event"] == "scored":
-                n_judged += 1
-                bar.move(to=n_judged, count=n_judged)
-            if event["event"] == "result":
-                result: RerankResult = event["result"]
-    return result
 
 
 def _check_report(

@@ -11,7 +11,6 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
-    from_thread,
     progress_bar,
     say,
     write_json,
@@ -116,7 +115,10 @@ def ask_in_steps(
     chosen = limits_of(judge)
     if hops.max_steps is not None:
         chosen["max_steps"] = hops.max_steps
-    of_steps = None if hops.judge is None else open_judge(_judge_of(hops.judge, judge))
+    of_steps = None  # who judges the passages of a step
+    if hops.judge is not None:
+        chat = judge if hops.judge == "llm" else options.JudgeOptions()
+        of_steps = open_judge(replace(chat, backend=hops.judge))
     with open_chat(judge, domain=judge.domain) as (backend, kept), place.open() as opened:
         adaptive = place.follow_neighbours(opened)
         if adaptive is not None and hops.samples is not None:
@@ -127,31 +129,14 @@ def ask_in_steps(
         if of_steps is not None:
             keeper = EvidenceReranker(of_steps, cache=kept, content="passage")
         agent = MultiHopAgent(backend, retriever, judge=keeper, cache=kept, **chosen)
-        result = _follow(agent, question, quiet=place.quiet)
+        with progress_bar("answering", hidden=place.quiet) as bar:
+            result: MultiHopResult = bar.follow(agent.stream(question), "step")
         _tell_left_out(place, opened)
     if result.outcome == "failed" and not any(one["answer"] for one in result.steps):
         raise BackendError(result.problems[0] if result.problems else result.answer["cause"])
     shown = result.to_dict() if as_json else result.to_text(closing=not place.quiet)
     _write(shown, as_json=as_json)
     return OK if result.outcome in ("answered", "insufficient_evidence") else SOME_FAILED
-
-
-def _judge_of(name: str, chat: options.JudgeOptions) -> options.JudgeOptions:
-    """Return the options of who judges the passages of a step."""
-    return replace(chat, backend=name) if name == "llm" else options.JudgeOptions(backend=name)
-
-
-def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:
-    """Go the path under a bar that moves with every step."""
-    n_done = 0
-    with progress_bar("answering", hidden=quiet) as bar:
-        for event in from_thread(agent.stream(question)):
-            if event["event"] == "step":
-                n_done += 1
-                bar.move(count=n_done)
-            if event["event"] == "result":
-                result: MultiHopResult = event["result"]
-    return result
 
 
 def _write(found: Any, *, as_json: bool) -> None:

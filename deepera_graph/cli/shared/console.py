@@ -23,7 +23,13 @@ import typer
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.text.jsonl import format_json
-from deepera_graph.text.plain import count, drop_mark, in_one_line, replace_controls
+from deepera_graph.text.plain import (
+    count,
+    describe_seconds,
+    drop_mark,
+    in_one_line,
+    replace_controls,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,6 +123,17 @@ class Bar:
             share = f", {100 * to / self._total:.0f} %, " if left and to and self._total else ""
             say(f"{self._what}: {shown}{share}{left}")
 
+    def follow(self, events: Iterator[dict[str, Any]], counted: str) -> Any:
+        """Show how many events of one name there were; return the result that the last one has."""
+        n_done = 0
+        for event in from_thread(events):
+            if event["event"] == counted:
+                n_done += 1
+                self.reach(n_done)
+            if event["event"] == "result":
+                result = event["result"]
+        return result
+
 
 def describe_progress(count: int, done: float | None, total: float | None, seconds: float) -> str:
     """Return how many things there are of how many, and their rate: ``57 of about 500, 1.6/s``."""
@@ -138,10 +155,7 @@ def describe_left(done: float | None, total: float | None, seconds: float) -> st
     # It goes by the average since the start, as things that run at once end at nearly one moment.
     if not done or not total or done >= total:
         return ""
-    left = seconds * (total - done) / done
-    units = ((3600, "h"), (60, "min"), (1, "s"))
-    size, unit = next(one for one in units if left >= 2 * one[0] or one[0] == 1)
-    return f"about {left / size:.0f} {unit} left"
+    return f"about {describe_seconds(seconds * (total - done) / done)} left"
 
 
 @contextmanager
