@@ -29,6 +29,7 @@ from deepera_graph.chat.errors import read_retry_after
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.sources.base import SourceStatus
 from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.web import is_this_machine
 
 T = TypeVar("T")
 TTL = 7 * 24 * 3600  # seconds for which an answer is kept
@@ -112,7 +113,7 @@ class Web:
     async def _fetch(self, url: str) -> str:
         parts = urlsplit(url)
         host = find_host(f"{self._name} {parts.netloc}")
-        here = is_local(parts.hostname or "")
+        here = is_this_machine(parts.hostname or "")  # which needs no pauses
         for attempt in range(1, _ATTEMPTS + 1):
             if host.closed_for > self._left():
                 raise ServiceError(
@@ -250,7 +251,6 @@ CONTACT_VARIABLE = "DEEPERA_CONTACT"
 _MAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>]+\.[^@\s,;<>]+")
 _IN_URL = re.compile(r"(?<=[?&])(api_key|email|mailto)=[^&\s'\"]*")
 _LOGIN = re.compile(r"(?<=://)[^\s/@]+(?=@)")
-_LOCAL = ("127.0.0.1", "localhost", "::1")
 HIDDEN = "***"
 _SHORTEST = 6  # of a secret: a shorter one is a placeholder, and would blank out words
 
@@ -339,8 +339,3 @@ def find_host(address: str) -> Host:
     """Return the one `Host` of a service at an address with its port."""
     with _lock:
         return _hosts.setdefault(address, Host())
-
-
-def is_local(name: str) -> bool:
-    """Tell whether a host is this machine, which needs no pauses."""
-    return name in _LOCAL
