@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
-from deepera_graph.cli.opening.sources import check_sources
+from deepera_graph.cli.opening.sources import check_literature, check_sources
 from deepera_graph.cli.opening.stores import (
     check_papers,
     data_folder,
@@ -90,12 +90,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
     from deepera_graph.doctor.checks import STORE_KEY_VARIABLE
 
     _check_options(chosen)
-    if chosen.sources is not None:
-        from deepera_graph.papers.sources import read_names
-        from deepera_graph.papers.sources.http import read_contact
-
-        read_names(chosen.sources)
-        read_contact()
+    check_literature(places.LiteratureOptions(sources=chosen.sources))
     findings = examine(
         model=chosen.model,
         base_url=chosen.base_url,

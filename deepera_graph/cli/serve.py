@@ -330,7 +330,7 @@ def _sort_libraries(
 
 
 def _name_base(place: str) -> str:
-    if place.startswith(("http://", "https://")):
+    if is_address(place):
         return urlsplit(place).netloc.rpartition("@")[2]  # a password is no part of a name
     if not Path(place).exists():
         raise MissingStoreError(f"no such file of papers: {place!r}")
@@ -340,7 +340,7 @@ def _name_base(place: str) -> str:
 def _open_base(place: str) -> PaperBase:
     from deepera_graph.papers import PaperBase
 
-    return PaperBase.connect(place) if "://" in place else PaperBase.open(place)
+    return PaperBase.connect(place) if is_address(place) else PaperBase.open(place)
 
 
 def _choose(names: tuple[str, ...], place: places.CollectionsOptions) -> StoredCollections:
