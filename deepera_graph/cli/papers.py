@@ -40,12 +40,9 @@ from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
+    from deepera_graph.papers.library.building import BuildReport
 
     Rows = Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]]
-    from pathlib import Path
-
-    from deepera_graph.papers import Paper
-    from deepera_graph.papers.library.building import BuildReport
 
 _AROUND = 12  # columns of a rank, blanks and brackets around what a line says of a paper
 _SHORTEST = 20  # of a title

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from deepera_graph.jobs.files import ResumableOutput
     from deepera_graph.jobs.report import JobReport
     from deepera_graph.schema import Backend
-    from deepera_graph.settings import Settings
 
 DAILY = {
     "rerank": (
