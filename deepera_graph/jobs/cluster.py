@@ -112,6 +112,16 @@ def first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
+def list_path() -> list[str]:
+    """Return where modules of this process are found, for its workers."""
+    return [str(Path(one or ".").resolve()) for one in sys.path]
+
+
+def extend_path(path: Iterable[str]) -> None:
+    """Have a worker find modules where the driver does, too."""
+    sys.path.extend(one for one in path if one not in sys.path and Path(one).exists())
+
+
 SharedT = TypeVar("SharedT")
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -159,7 +169,7 @@ class RayWorkers:
 
     def __enter__(self) -> Self:
         self._ray = self._block.enter_context(connect_ray(self._n_workers, self._address))
-        self._path = [str(Path(one or ".").resolve()) for one in sys.path]
+        self._path = list_path()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -169,9 +179,8 @@ class RayWorkers:
         self, function: Callable[[SharedT, ItemT], ResultT], items: Iterable[ItemT], shared: SharedT
     ) -> Iterator[ResultT]:
         """Yield the results in the order of the items; a few of each worker's wait here."""
-        given = [
-            self._ray.put(pickle.dumps((function, shared)))
-        ]  # in a list, Ray does not fetch it
+        # in a list, Ray does not fetch it
+        given = [self._ray.put(pickle.dumps((function, shared)))]
         key = uuid4().hex
         task = self._ray.remote(_apply).options(num_cpus=1)
         running: deque[Any] = deque()
@@ -188,8 +197,7 @@ class RayWorkers:
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from error
         except self._ray.exceptions.RayError as error:
-            first = next(iter(str(error).splitlines()), type(error).__name__)
-            raise BackendError(f"a worker of Ray was lost: {first}") from error
+            raise BackendError(f"a worker of Ray was lost: {first_line(error)}") from error
 
 
 _opened: dict[str, tuple[Any, Any]] = {}  # in a worker: what it was given last
@@ -197,7 +205,7 @@ _opened: dict[str, tuple[Any, Any]] = {}  # in a worker: what it was given last
 
 def _apply(key: str, given: list[Any], item: bytes, path: list[str]) -> Any:
     """Apply a function in a worker; modules may be found on the driver's *path* alone."""
-    sys.path.extend(one for one in path if one not in sys.path and Path(one).exists())
+    extend_path(path)
     if key not in _opened:
         _opened.clear()
         _opened[key] = pickle.loads(find_ray(alone=False).get(given[0]))

@@ -9,15 +9,9 @@ is handed blocks, and gives back blocks; here a line is written as soon as it is
 import asyncio
 import logging
 import pickle
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    contextmanager,
-    suppress,
-)
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -25,7 +19,7 @@ from typing import Any, Protocol, Self
 
 from deepera_graph.agents.journal import find_differences
 from deepera_graph.errors import BackendError, RoleError, SettingsError, WorkerError
-from deepera_graph.jobs.cluster import connect_ray, first_line
+from deepera_graph.jobs.cluster import connect_ray, extend_path, first_line, list_path
 from deepera_graph.jobs.files import describe_run
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.jobs.rerank import JudgedLine, LocalEngine, build_line_judge
@@ -176,7 +170,7 @@ class Worker:
     """
 
     def __init__(self, work: bytes, share: Share, path: list[str]) -> None:
-        sys.path.extend(one for one in path if one not in sys.path and Path(one).exists())
+        extend_path(path)
         self._work: Work = pickle.loads(work)
         self._share = share
         self._block = ExitStack()
@@ -232,7 +226,7 @@ class RayEngine:
     def __enter__(self) -> Self:
         shares = [Share(n_workers=self._n_workers, place=n) for n in range(self._n_workers)]
         self._slots = [_Slot(share, self._work.at_once(share)) for share in shares]
-        self._path = [str(Path(one or ".").resolve()) for one in sys.path]
+        self._path = list_path()
         with ExitStack() as block:
             self._ray = block.enter_context(connect_ray(self._n_workers, self._address))
             self._lost = (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError)
