@@ -4,7 +4,6 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -100,7 +99,7 @@ class CheckReply(BaseModel):
 
 def check_router(judging: ServerJudges, sources: Sources, limits: RequestLimits) -> APIRouter:
     """Return the path that manuscripts are checked on."""
-    router, answer = APIRouter(route_class=PlainRoute), partial(_answer, judging, sources, limits)
+    router = APIRouter(route_class=PlainRoute)
 
     @router.post(
         "/v1/check",
@@ -109,38 +108,28 @@ def check_router(judging: ServerJudges, sources: Sources, limits: RequestLimits)
         responses={200: {"content": {EVENTS: {}}}},
     )
     async def check(asked: CheckRequest, request: Request) -> Response:
-        return await answer(asked, request)
+        note = note_of(request)
+        note.judge = judging.find(asked.judge)
+        reranker = await asyncio.to_thread(judging.reranker, note.judge, content="passage")
+        async with in_time(note):
+            manuscript = await asyncio.to_thread(_read_manuscript, asked, limits)
+            if manuscript.n_pairs > limits.documents:
+                message = f"a request may have {limits.documents} pairs of claim and reference, got"
+                raise RequestRefusedError(422, "too_many", f"{message} {manuscript.n_pairs}")
+            works = await _find_works(asked, manuscript, sources, limits)
+        note.n_passages = manuscript.n_pairs
+        services = None if asked.source is None else sources.open_services(asked.source)
+        checker = ManuscriptCheck(reranker, library=works, literature=services)
+
+        def describe(report: CheckReport) -> dict[str, Any]:
+            return {**report.to_dict(), "judge": note.judge, "request_id": note.id}
+
+        if EVENTS in request.headers.get("accept", ""):
+            return stream_events(note, _stream(judging, note, checker, manuscript), describe)
+        checked = await unless_gone(request, _check(judging, note, checker, manuscript))
+        return reply(describe(checked))
 
     return router
-
-
-async def _answer(
-    judging: ServerJudges,
-    sources: Sources,
-    limits: RequestLimits,
-    asked: CheckRequest,
-    request: Request,
-) -> Response:
-    """Answer at once, or with a stream of events if the client accepts that."""
-    note = note_of(request)
-    note.judge = judging.find(asked.judge)
-    reranker = await asyncio.to_thread(judging.reranker, note.judge, content="passage")
-    async with in_time(note):
-        manuscript = await asyncio.to_thread(_read_manuscript, asked, limits)
-        if manuscript.n_pairs > limits.documents:
-            message = f"a request may have {limits.documents} pairs of claim and reference, got "
-            raise RequestRefusedError(422, "too_many", f"{message}{manuscript.n_pairs}")
-        works = await _find_works(asked, manuscript, sources, limits)
-    note.n_passages = manuscript.n_pairs
-    services = None if asked.source is None else sources.open_services(asked.source)
-    checker = ManuscriptCheck(reranker, library=works, literature=services)
-
-    def describe(report: CheckReport) -> dict[str, Any]:
-        return {**report.to_dict(), "judge": note.judge, "request_id": note.id}
-
-    if EVENTS in request.headers.get("accept", ""):
-        return stream_events(note, _stream(judging, note, checker, manuscript), describe)
-    return reply(describe(await unless_gone(request, _check(judging, note, checker, manuscript))))
 
 
 async def _check(

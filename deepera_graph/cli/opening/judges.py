@@ -141,8 +141,8 @@ def retry_of(chat: options.ChatOptions) -> dict[str, float]:
 
 def rates_of(chat: options.ChatOptions) -> dict[str, float]:
     """Return the limits that were given: of calls at once, and a minute."""
-    rates: dict[str, float | None] = {"calls_at_once": chat.max_concurrency}
-    rates |= {
+    rates: dict[str, float | None] = {
+        "calls_at_once": chat.max_concurrency,
         "requests_per_minute": chat.requests_per_minute,
         "tokens_per_minute": chat.tokens_per_minute,
     }
@@ -264,7 +264,7 @@ def open_unasked(judge: options.JudgeOptions) -> Backend:
 def _behind_cascade(
     backend: Backend, judge: options.JudgeOptions, local: Mapping[str, Any]
 ) -> Backend:
-    n_best = cascade_of(judge)
+    n_best = judge.cascade or preset_of(judge).cascade  # None: the chat model reads all
     if n_best is None:
         return backend
     from deepera_graph.judges.cascade import cascade_backend
@@ -280,11 +280,6 @@ def call_options(judge: options.JudgeOptions) -> dict[str, Any]:
     if judge.group_size is None and options.get("mode") != "grouped":
         options.pop("group_size", None)  # of a preset whose mode was changed
     return options
-
-
-def cascade_of(judge: options.JudgeOptions) -> int | None:
-    """Return how many passages of a question the chat model reads; None is all."""
-    return judge.cascade or preset_of(judge).cascade
 
 
 _MAX_WORKERS = 16  # as many calls as are in flight by default

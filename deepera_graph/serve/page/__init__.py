@@ -260,20 +260,21 @@ def _export(asked: ExportRequest) -> Response:
         return _export_check(asked)
     result, format = _read_result(asked), asked.format
     studies = result_studies(result) if format == "html" else ""
-    written = export_result(result, format, studies=studies)  # type: ignore[arg-type]  # checks it
-    return Response(written.encode("utf-8", "replace"), media_type=_TYPES[format])
+    return _give(export_result(result, format, studies=studies), format)  # type: ignore[arg-type]  # checks it
 
 
 def _export_check(asked: ExportRequest) -> Response:
     report = _read_plain(CheckReport, asked.result, "/v1/check")
-    text = export_check(report, asked.format)  # type: ignore[arg-type]  # checks it
-    return Response(text.encode("utf-8", "replace"), media_type=_TYPES[asked.format])
+    return _give(export_check(report, asked.format), asked.format)  # type: ignore[arg-type]  # checks it
 
 
 def _tabulate(asked: TableRequest) -> Response:
     table, format = EvidenceTable.of_result(_read_result(asked), asked.columns), asked.format
-    written = export_table(table, format)  # type: ignore[arg-type]  # checks it
-    return Response(written.encode("utf-8", "replace"), media_type=_TYPES[format])
+    return _give(export_table(table, format), format)  # type: ignore[arg-type]  # checks it
+
+
+def _give(text: str, format: str) -> Response:
+    return Response(text.encode("utf-8", "replace"), media_type=_TYPES[format])
 
 
 def _read_result(asked: ExportRequest | TableRequest) -> RerankResult:

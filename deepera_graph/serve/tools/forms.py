@@ -291,7 +291,9 @@ def _shorten(schema: Any) -> Any:
         return [_shorten(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {name: one for name, one in schema.items() if not _is_title(name, one)}
+    kept = {
+        name: one for name, one in schema.items() if name != "title" or not isinstance(one, str)
+    }
     if isinstance(kept.get("description"), str):
         kept["description"] = kept["description"].partition("\n\n")[0]
     return {
@@ -300,10 +302,6 @@ def _shorten(schema: Any) -> Any:
         else _shorten(value)
         for name, value in kept.items()
     }
-
-
-def _is_title(name: str, value: Any) -> bool:
-    return name == "title" and isinstance(value, str)
 
 
 def describe_model(model: type[BaseModel]) -> dict[str, Any]:
