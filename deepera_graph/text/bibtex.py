@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.text.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
-from deepera_graph.text.plain import read_lists
+from deepera_graph.text.plain import read_lists, write_raised
 from deepera_graph.text.references import find_year, to_reference
 
 _ENTRY = re.compile(r"@(\w+)\s*(?:\{|(\()(?=\s*[^\s,(){}=]+\s*[,=]))")
@@ -35,10 +35,18 @@ _QUOTE = re.compile(r"\\.|[{}\"]", re.DOTALL)
 _BARE = re.compile(r"[^,\s}#]*")
 _SUM = re.compile(r"\s*#\s*")
 _STYLE = re.compile(
-    r"\\(?:emph|text(?:it|bf|rm|sc|sf|tt|up|normal|superscript|subscript))(?=\s*\{)"
+    r"\\(?:emph|ce|text(?:it|bf|rm|sc|sf|tt|up|normal|subscript)|math(?:rm|it|bf|sf))(?=\s*\{)"
 )
-# A formula that is but a letter, a sign or a relation, as reference managers write "p < 0.05".
 _FORMULA = re.compile(r"(?<!\\)\$([^$]+)\$")
+_POWER = re.compile(r"\\textsuperscript\s*\{([^{}]*)\}")
+_SPACE = re.compile(r"\\[,;: ]|(?<=[^\s(\\\d])~(?=\S)|(?<=\d)~(?=[^\s\d])")  # "~5" and "5~6" stay
+# What is lowered or raised in a formula: "CO_2", "10^{-3}"; "χ^2" stays.
+_INDEX = re.compile(
+    r"(?<![^\W\d_a-zA-Z])(?:\{\})?(?P<how>[_^])(?:\{(?P<all>[\w\s+*.,°−-]*)\}|(?P<one>[\w+*°−-]))"
+)
+_READABLE = re.compile(
+    r"(?!\d[\d.,]*\s+[a-z]{2})[\w\s{}+*<>=≤≥≈±×·~().,/°⁺⁻−-]*"
+)  # "$5 per" is none
 _NAME = re.compile(rf"\\({'|'.join((*_RELATIONS, *_GREEK))})(?![a-zA-Z])")
 _SIMPLE = re.compile(
     rf"(?=\s*\S)\s*(?:[a-zA-Z]|\\(?:{'|'.join(_GREEK)})(?![a-zA-Z]))?\s*"
@@ -216,19 +224,32 @@ def _find_quote(body: str, start: int) -> int:
 
 
 def write_plain(raw: str) -> str:
-    """Return TeX as text: accents as letters, without braces; formulas with more stay."""
-    text = _FORMULA.sub(_write_formula, _STYLE.sub("", raw))
+    """Return TeX as text: accents as letters, without braces; what else is a formula stays."""
+    text = _FORMULA.sub(_write_formula, _STYLE.sub("", _SPACE.sub(" ", raw)))
+    text = _POWER.sub(lambda found: write_raised(_end_before(found), found[1]), text)
     text = _ACCENT.sub(lambda found: found[2] + _MARKS[found[1]], text)
     text = _LETTER.sub(lambda found: _LETTERS[found[1]], text)
     return unicodedata.normalize("NFC", _unescape(text.replace("---", "—").replace("--", "–")))
 
 
 def _write_formula(found: re.Match[str]) -> str:
-    """Return a simple formula as text, any other as it is."""
-    if not _SIMPLE.fullmatch(found[1]):
-        return found[0]
+    """Return a formula of names, numbers, relations and indices as text, any other as it is."""
     symbols = {**_RELATIONS, **_GREEK}
-    return _NAME.sub(lambda name: symbols[name[1]], found[1])
+    text = _NAME.sub(lambda name: symbols[name[1]], found[1])
+    end = _end_before(found)
+    if _SIMPLE.fullmatch(found[1]):
+        return text
+    text, n_written = _INDEX.subn(lambda one: _write_index(_end_before(one) or end, one), text)
+    return text if n_written and _READABLE.fullmatch(text) else found[0]
+
+
+def _write_index(before: str, found: re.Match[str]) -> str:
+    text = found["one"] or found["all"]
+    return text if found["how"] == "_" else write_raised(before, text)
+
+
+def _end_before(found: re.Match[str]) -> str:
+    return found.string[max(0, found.start() - 1) : found.start()]
 
 
 def _unescape(raw: str) -> str:

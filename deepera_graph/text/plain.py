@@ -28,6 +28,9 @@ _KNOWN = re.compile(
     r"strong|sub|sup|title|u|ul)>|<br ?/?>",
     re.IGNORECASE,
 )
+_SUP = re.compile(rf"<(?:jats:)?sup{_ATTRIBUTES}>([^<>]*)</(?:jats:)?sup\s*>", re.IGNORECASE)
+_EXPONENT = re.compile(r"[-−–+]?\d+")
+_RAISED = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z]\w{1,30});")
 _PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _LETTERS = str.maketrans({"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i"})
@@ -65,8 +68,21 @@ def clean_markup(text: str) -> str:
         if not _KNOWN.search(text):  # "p &lt; 0.05"; "&lt;p&gt;" is markup, escaped as a whole
             return " ".join(text.split())
     text = _HEADING.sub(lambda found: _to_label(found[2]), text)
+    text = _SUP.sub(_raise, text)
     bare = _TAG.sub("", _BLOCK.sub(" ", text))
     return " ".join(html.unescape(bare).split())
+
+
+def _raise(found: re.Match[str]) -> str:
+    start = found.start()
+    text = found[1].replace("&minus;", "−")
+    return write_raised(found.string[max(0, start - 1) : start], text)
+
+
+def write_raised(before: str, text: str) -> str:
+    """Return a raised text; an exponent stays one, as 10 to the power of 6 is not 106."""
+    is_exponent = before[-1:].isdigit() and _EXPONENT.fullmatch(text)
+    return text.translate(_RAISED) if is_exponent else text
 
 
 def mark_markdown(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from deepera_graph.text.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.plain import clean_markup
 
 
 def _list_letters(*, upper: bool) -> str:
@@ -38,7 +39,6 @@ _RIS_FIELDS = {
 _RIS_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi: *)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _NAME_PARTS = ("non-dropping-particle", "family", "given", "literal")
-_TAG = re.compile(r"</?[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/?>")
 
 
 def read_nbib(source: BinaryIO) -> Iterator[RawRecord]:
@@ -155,10 +155,9 @@ def name_csl_fields(item: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     named = {"type": "type", "DOI": "doi", "PMID": "pmid", "PMCID": "pmcid", "URL": "url",
              "page": "pages", "volume": "volume", "keyword": "keywords"}  # fmt: skip
-    abstract = " ".join(_TAG.sub(" ", _first_text(item.get("abstract"))).split())
     return {
         "title": _first_text(item.get("title")),
-        "abstract": abstract,
+        "abstract": clean_markup(_first_text(item.get("abstract"))),
         "authors": "; ".join(filter(None, map(_name_author, _list(item.get("author"))))),
         "year": _find_csl_year(item.get("issued")),
         "journal": _first_text(item.get("container-title")),

@@ -30,6 +30,15 @@ def read(text):
             "p < 0.05, p = 0.71, 3 ± 1, x ≤ 5 for $5",
         ),
         ("pages 1--9 --- all", "pages 1–9 — all"),
+        (r"LiNi$_{0.8}$Mn$_{0.1}$O$_2$ and $\mathrm{LiCoO_2}$", "LiNi0.8Mn0.1O2 and LiCoO2"),
+        (r"CO\textsubscript{2}, \ce{H2O}, Ca$^{2+}$, R$^2$", "CO2, H2O, Ca2+, R2"),
+        (r"1.2$\times$10$^{6}$ of $10^{-3}$ S cm$^{-1}$", "1.2×10⁶ of 10⁻³ S cm-1"),
+        (r"10\textsuperscript{5} CFU, the 13\textsuperscript{th}", "10⁵ CFU, the 13th"),
+        (
+            r"$p < 10^{-4}$ at 25~$^{\circ}$C, 4\,$^\circ$C, p~=~0.03",
+            "p < 10⁻⁴ at 25 °C, 4 °C, p = 0.03",
+        ),
+        (r"(~5 mm), 5~10 mg, $5 per m^2 to $6", "(~5 mm), 5~10 mg, $5 per m^2 to $6"),
     ],
 )
 def test_tex_becomes_text_and_formulas_stay(written, text):

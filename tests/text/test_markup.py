@@ -16,6 +16,10 @@ from deepera_graph.text.plain import clean_markup, drop_markup
             "Results Wax kept Malus firm (p < 0.05).",
         ),
         ("<jats:p>CO<jats:sub>2</jats:sub> rose.</jats:p>", "CO2 rose."),
+        (
+            "2 × 10<sup>5</sup> g<sup>-1</sup>, 10<jats:sup>&minus;4</jats:sup>, 1<sup>st</sup>",
+            "2 × 10⁵ g-1, 10⁻⁴, 1st",
+        ),
         ("Malus &amp; wax (p &lt; 0.001)", "Malus & wax (p < 0.001)"),
         ("&alpha;, &#x3b1; and &#945; (p&nbsp;=&nbsp;0.01)", "α, α and α (p = 0.01)"),
         ("R&D; AT&T &copy a&b; &unknown;", "R&D; AT&T &copy a&b; &unknown;"),

@@ -30,3 +30,10 @@ def test_a_strange_value_costs_itself_alone(broken, kept):
         "abstract": "Apples stay firm.",
         **kept,
     }.items() <= record.fields.items()
+
+
+def test_tags_in_an_abstract_part_no_formula_and_keep_an_exponent():
+    abstract = "<jats:p>CO<jats:sub>2</jats:sub> in 10<jats:sup>5</jats:sup> cells.</jats:p>"
+    item = {"title": "Wax", "issued": ISSUED, "abstract": abstract}
+    [record] = read_records(BytesIO(json.dumps([item]).encode()), ".json")
+    assert record.fields["abstract"] == "CO2 in 10⁵ cells."

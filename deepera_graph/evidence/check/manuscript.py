@@ -40,13 +40,13 @@ from deepera_graph.retrieval.documents.article import (
     decode,
     is_references,
     take_title,
-    write_raised,
 )
 from deepera_graph.retrieval.documents.docx import read_docx_blocks
 from deepera_graph.retrieval.documents.markdown import read_markdown_blocks
 from deepera_graph.retrieval.documents.pdf import read_pdf, read_reference_lines
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
 from deepera_graph.text.jsonl import open_records, suffix_of
+from deepera_graph.text.plain import write_raised
 from deepera_graph.text.records import TABLES, read_records
 from deepera_graph.text.references import UPPER
 

@@ -153,8 +153,6 @@ _LISTS = (
 REFERENCES = rf"(?:{_NUMBER} +)?(?:{_LISTS})[ :.]*"
 _REFERENCES = re.compile(REFERENCES, re.IGNORECASE)
 _NUMBERED = re.compile(r"\A(?:\d+(?:\.\d+)*\.|\d+(?:\.\d+)+|\d+(?= [A-Z]))\s+")
-_EXPONENT = re.compile(r"[-−–+]?\d+")
-_RAISED = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 # How small capitals come out of many a PDF: "R EFERENCES".
 _SMALL_CAPITALS = re.compile(r"\b([A-Z]) ([A-Z]{2,})")
 
@@ -314,12 +312,6 @@ def join_words(text: str) -> str:
 
 
 Raiser = Callable[[str, str], str]  # what a raised text becomes behind what is before it
-
-
-def write_raised(before: str, text: str) -> str:
-    """Return a raised text; an exponent stays one, as 10 to the power of 6 is not 106."""
-    is_exponent = before[-1:].isdigit() and _EXPONENT.fullmatch(text)
-    return text.translate(_RAISED) if is_exponent else text
 
 
 def read_whole(source: BinaryIO, name: object) -> bytes:

@@ -20,6 +20,7 @@ from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign
 from deepera_graph.retrieval.documents import article
 from deepera_graph.retrieval.documents.article import Article, Block
+from deepera_graph.text.plain import write_raised
 
 OLD_WORD = b"\xd0\xcf\x11\xe0"  # the beginning of .doc, and of a protected .docx
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
@@ -52,7 +53,7 @@ def read_docx(name: object, source: BinaryIO) -> Article:
 def read_docx_blocks(
     name: object,
     source: BinaryIO,
-    raise_text: article.Raiser = article.write_raised,
+    raise_text: article.Raiser = write_raised,
     prepare: Callable[[Element], None] | None = None,
 ) -> tuple[list[Block], str, dict[str, Any]]:
     """Return all of a file in blocks, the references too, its title, and what it says of itself."""

@@ -11,7 +11,7 @@ from deepera_graph.literature.citation import find_doi
 from deepera_graph.packages import call_foreign
 from deepera_graph.retrieval.documents import article
 from deepera_graph.retrieval.documents.article import Article, Block
-from deepera_graph.text.plain import read_lists
+from deepera_graph.text.plain import read_lists, write_raised
 from deepera_graph.text.references import find_year
 
 _WORDS = read_lists(__file__)
@@ -152,7 +152,7 @@ class _Page(HTMLParser):
         before = self._text[max(self._raised - 1, 0) : self._raised]
         del self._text[self._raised :]
         if not self._is_cited:
-            self._text.append(article.write_raised("".join(before), text))
+            self._text.append(write_raised("".join(before), text))
 
     def _end_block(self) -> None:
         text = article.join_words("".join(self._text)).strip("| ")

@@ -16,9 +16,8 @@ from deepera_graph.retrieval.documents.article import (
     join_words,
     parse_xml,
     read_whole,
-    write_raised,
 )
-from deepera_graph.text.plain import read_lists
+from deepera_graph.text.plain import read_lists, write_raised
 
 _TAGS = read_lists(__file__)
 _UNREAD = (*_TAGS["no_text"], *_TAGS["with_caption"])
