@@ -1,4 +1,4 @@
-"""The ablation and the curves of `benchmarks/judge`, over judges that learn by heart."""
+"""Ablation, curves and labelled directions of `benchmarks/judge`."""
 
 import importlib.util
 import sys
@@ -15,7 +15,7 @@ from deepera_graph.lab.training.fitting.ranking import convert_trees
 from deepera_graph.lab.training.lessons.augment import classify_negative
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER
 from support.learner import LAMPS, POOLS, Notes
-from support.pools import pool
+from support.pools import pool, write_lines
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "judge"
 KINDS = st.sampled_from([OTHER_PAPER, "methods", "background", "BODY.RESULTS", "speculative"])
@@ -31,7 +31,7 @@ def load(name):
     return module
 
 
-ablation, curves = load("ablate"), load("curves")
+ablation, curves, labelled = map(load, ("ablate", "curves", "labelled"))
 
 
 def leaves(*values):
@@ -90,6 +90,34 @@ def test_the_first_trees_of_a_mean_are_the_first_of_each_ensemble():
     ]
     assert parts == pytest.approx([5.5, 33, 38.5])
     assert parts[2] == pytest.approx(both.predict(NOTHING)[0])
+
+
+def test_an_abstract_teaches_its_direction_with_the_sentence_that_proves_and_without(tmp_path):
+    library = {
+        "subject": "rust",
+        "abstracts": [
+            {"id": "a", "title": "Rain", "text": "We tried. It rained. It was wet. Roofs rusted."},
+            {"id": "b", "title": "Sun", "text": "We tried. Lamps glowed."},
+        ],
+        "questions": [
+            {
+                "question": "Does rain rust roofs?",
+                "golden": {"a": "supports"},
+                "proof": {"a": ["Roofs rusted."]},
+            },
+            {"question": "Does rain rust bells?", "golden": {}},
+            {"question": "Do lamps glow?", "golden": {"b": "supports"}},
+            {"question": "Which lamps glow?", "golden": {"b": "supports"}},  # has no direction
+        ],
+    }
+    rows = list(labelled.label_libraries([write_lines(tmp_path / "shelf.jsonl", [library])]))
+    assert [(one.set, one.question, one.quote) for one in rows] == [
+        ("libraries", "Does rain rust roofs?", ""),
+        ("libraries, quoted", "Does rain rust roofs?", "Roofs rusted."),
+        ("libraries", "Do lamps glow?", ""),
+    ]
+    assert {one.labels for one in rows} == {frozenset(["supports"])}
+    assert {one.group for one in rows} == {"library rust"}
 
 
 @pytest.mark.full

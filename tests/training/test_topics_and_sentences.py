@@ -19,7 +19,6 @@ from deepera_graph.judges.trained.features import (
 )
 from deepera_graph.judges.trained.model import SHIPPED
 from deepera_graph.judges.trained.scorer import PoolScores
-from deepera_graph.lab.training.fitting.labelled import label_libraries
 from deepera_graph.lab.training.fitting.ranking import find_operating_point
 from deepera_graph.lab.training.fitting.scorer import UNDECIDED
 from deepera_graph.lab.training.fitting.sentences import (
@@ -196,19 +195,6 @@ def test_the_proof_in_a_library_is_marked_among_the_sentences_of_its_abstract(tm
     proof = "Does rain rust roofs?", sentences, frozenset([3])
     assert list(read_library_proofs(path)) == [proof]
     assert read_marked(path) == []  # trees that choose a quote do not learn from it
-
-
-def test_an_abstract_teaches_its_direction_with_the_sentence_that_proves_and_without(tmp_path):
-    which = {"question": "Which lamps glow?", "golden": {"b": "supports"}}
-    library = {**PROVED, "questions": [*PROVED["questions"], which]}  # which has no direction
-    rows = list(label_libraries([write_lines(tmp_path / "shelf.jsonl", [library])]))
-    assert [(one.set, one.question, one.quote) for one in rows] == [
-        ("libraries", "Does rain rust roofs?", ""),
-        ("libraries, quoted", "Does rain rust roofs?", "Roofs rusted."),
-        ("libraries", "Do lamps glow?", ""),
-    ]
-    assert {one.labels for one in rows} == {frozenset(["supports"])}
-    assert {one.group for one in rows} == {"library rust"}
 
 
 def test_a_library_teaches_the_reader_abstracts_directions_and_what_proves(tmp_path):

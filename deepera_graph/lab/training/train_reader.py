@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
 from deepera_graph.lab.training.fitting.features import open_extractor
-from deepera_graph.lab.training.fitting.labelled import read_labelled
 from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining, open_reader
 from deepera_graph.lab.training.fitting.scorer import fit_scorer, score_pool
 from deepera_graph.lab.training.fitting.sentences import MarkedText, read_marked
@@ -31,10 +30,10 @@ from deepera_graph.lab.training.lessons.counterfactuals import teach_counterfact
 from deepera_graph.lab.training.lessons.groups import (
     Group,
     draw,
-    know_directions,
     leave_out,
     list_directions,
     read_abstracts,
+    read_directions,
     teach_abstracts,
     teach_papers,
     teach_pools,
@@ -211,7 +210,8 @@ def list_lessons(
     the abstract that it is the title of, or that it is on, too.
     """
     chance, folder = Random(plan.seed), plan.data[0]
-    known = know_directions(read_labelled(folder)) if (folder / "pubmedqa_dev").exists() else {}
+    said = read_directions(folder / "pubmedqa_dev")
+    known = {(one.question, one.text): list_directions(one.directions) for one in said}
     libraries = list(filter(is_libraries, plan.data))
     for one in chain.from_iterable(map(read_library_directions, libraries)):
         known[one.question, one.text] = list_directions([one.said])

@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.calibration.instance import DatasetError, read_rows
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
-from deepera_graph.lab.training.fitting.labelled import LabelledDirection
 from deepera_graph.lab.training.fitting.sentences import MarkedText
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, Pool, hash_question
 from deepera_graph.lab.training.lessons.snippets import find_near
@@ -35,9 +34,19 @@ _WORDS = re.compile(r"\w{4,}")
 T = TypeVar("T")
 Marks = tuple[tuple[int, int, int], ...]  # start, end, and 1 for a sentence that answers
 _BREAK = re.compile(r"(?<=[.!?])\s+(?=[A-Z(])")  # what the numbers of sentences go by
-_OF_DECISION: Mapping[str, tuple[Direction, ...]] = {
-    "yes": ("supports",),
-    "no": ("contradicts", "no_difference"),
+NOT_YES: tuple[Direction, ...] = ("contradicts", "no_difference")  # one of which is right
+_OF_DECISION: Mapping[str, tuple[Direction, ...]] = {"yes": ("supports",), "no": NOT_YES}
+_OF_OTHERS: Mapping[tuple[str, str], tuple[Direction, ...]] = {  # and of other studies
+    ("yes", "agree"): ("supports",),
+    ("yes", "contrary"): ("contradicts",),
+    ("yes", "null"): ("no_difference",),
+    ("yes", "mixed"): ("mixed",),
+    ("no", "agree"): NOT_YES,
+    ("no", "contrary"): ("supports",),
+    ("no", "null"): ("no_difference",),
+    ("no", "mixed"): ("mixed",),
+    ("maybe", "mixed"): ("mixed",),
+    ("maybe", "null"): ("no_difference",),
 }
 
 
@@ -160,9 +169,26 @@ def list_directions(known: Iterable[Direction]) -> tuple[int, ...]:
     return tuple(DIRECTIONS.index(one) for one in known if one in DIRECTIONS)
 
 
-def know_directions(rows: Iterable[LabelledDirection]) -> dict[tuple[str, str], tuple[int, ...]]:
-    """Return the directions of labelled passages, by question and text."""
-    return {(row.question, row.text): list_directions(sorted(row.labels)) for row in rows}
+class SaidByEvidence(NamedTuple):
+    """Which way evidence of PubMedQA points."""
+
+    set: str
+    question: str
+    text: str
+    directions: tuple[Direction, ...]  # one of which is right; not empty
+
+
+def read_directions(folder: Path) -> Iterator[SaidByEvidence]:
+    """Yield the evidence of PubMedQA's sets whose direction is known; none of a set not there."""
+    for name in ("natural", "multi"):
+        path = folder / f"{name}.jsonl"
+        for row in read_objects(path) if path.exists() else ():
+            decision = row["decision"]
+            for one in row["contexts"]:
+                way = decision, one.get("direction", "")
+                known = _OF_OTHERS.get(way) if name == "multi" else _OF_DECISION.get(decision)
+                if one["is_golden"] and known:
+                    yield SaidByEvidence(name, row["question"], one["text"], known)
 
 
 def teach_pools(

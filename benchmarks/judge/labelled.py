@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from deepera_graph.errors import InputError
+from deepera_graph.lab.training.lessons import groups
+from deepera_graph.lab.training.lessons.groups import read_directions
 from deepera_graph.lab.training.lessons.libraries import read_library_directions
 from deepera_graph.lab.training.lessons.snippets import digest
 from deepera_graph.schema import Direction, read_direction
@@ -22,7 +24,7 @@ from deepera_graph.text.questions import asks_yes_or_no
 
 Labels = frozenset[Direction]
 YES: Final[Labels] = frozenset({"supports"})
-NOT_YES: Final[Labels] = frozenset({"contradicts", "no_difference"})
+NOT_YES: Final[Labels] = frozenset(groups.NOT_YES)
 TRIALS: Final = "trials"
 _TRIAL_LABELS: Final = {"no": 0, "increase": 1, "decrease": -1}
 _TRIAL_FORMS: Final = (("increase", 1), ("reduce", -1))
@@ -38,18 +40,6 @@ _OPPOSITE: Final = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b")
 _TURNED: Final[Mapping[Direction, Direction]] = {
     "supports": "contradicts",
     "contradicts": "supports",
-}
-_OF_OTHERS: Final[Mapping[tuple[str, str], Labels]] = {
-    ("yes", "agree"): YES,
-    ("yes", "contrary"): frozenset({"contradicts"}),
-    ("yes", "null"): frozenset({"no_difference"}),
-    ("yes", "mixed"): frozenset({"mixed"}),
-    ("no", "agree"): NOT_YES,
-    ("no", "contrary"): YES,
-    ("no", "null"): frozenset({"no_difference"}),
-    ("no", "mixed"): frozenset({"mixed"}),
-    ("maybe", "mixed"): frozenset({"mixed"}),
-    ("maybe", "null"): frozenset({"no_difference"}),
 }
 
 
@@ -73,7 +63,7 @@ def _read(path: Path) -> Iterable[dict[str, Any]]:
 
 def read_labelled(data: Path, *, more: Path | None = None) -> list[LabelledDirection]:
     """Read all sets of a folder; *more* holds ``directions.jsonl``, `TOPICS` and `LIBRARIES`."""
-    rows = [*_read_scifact(data / "scifact"), *_read_pubmedqa(data / "pubmedqa_dev")]
+    rows = [*_read_scifact(data / "scifact"), *_label_pubmedqa(data / "pubmedqa_dev")]
     rows += _read_trials(data / "evidence_inference")
     if more is not None:
         rows += _read_sciences(data / "sciences" / "topics.jsonl", more)
@@ -99,7 +89,7 @@ def _turn(rows: Iterable[LabelledDirection]) -> Iterator[LabelledDirection]:
 
 def _write_plain() -> Iterator[LabelledDirection]:
     """Yield plain findings in sentences of our own, so that nothing plain is misread."""
-    known = read_lists(__file__, "plain.toml")["plain"]
+    known = read_lists(__file__, "plain_findings.toml")["plain"]
     rows = [(thing, kind) for kind in known for thing in kind["things"]]
     for place, ((what, outcome, *loss), kind) in enumerate(rows):
         for (verb, way), (sentence, found) in product(kind["verbs"].items(), kind["findings"]):
@@ -152,29 +142,15 @@ def _read_scifact(folder: Path) -> Iterator[LabelledDirection]:
                 yield make(set=f"scifact {part}")
 
 
-def _read_pubmedqa(folder: Path) -> Iterator[LabelledDirection]:
-    own: Mapping[str, Labels] = {"yes": YES, "no": NOT_YES}
-    for row in _read(folder / "natural.jsonl"):
-        for one in row["contexts"]:
-            if one["is_golden"] and row["decision"] in own:
-                yield LabelledDirection(
-                    set="pubmedqa",
-                    group=f"pubmedqa {row['question']}",
-                    question=row["question"],
-                    text=one["text"],
-                    labels=own[row["decision"]],
-                )
-    for row in _read(folder / "multi.jsonl"):
-        for one in row["contexts"]:
-            labels = _OF_OTHERS.get((row["decision"], one.get("direction", "")))
-            if one["is_golden"] and labels:
-                yield LabelledDirection(
-                    set="multi",
-                    group=f"pubmedqa {row['question']}",
-                    question=row["question"],
-                    text=one["text"],
-                    labels=labels,
-                )
+def _label_pubmedqa(folder: Path) -> Iterator[LabelledDirection]:
+    for one in read_directions(folder):
+        yield LabelledDirection(
+            set="pubmedqa" if one.set == "natural" else one.set,
+            group=f"pubmedqa {one.question}",
+            question=one.question,
+            text=one.text,
+            labels=frozenset(one.directions),
+        )
 
 
 def _read_trials(folder: Path) -> Iterator[LabelledDirection]:
