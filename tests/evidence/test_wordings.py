@@ -37,6 +37,10 @@ def show(text, *names):
         ("It erred in 22% of 800 answers.", "800"),
         ("A test of 30 questions was answered better.", ""),
         ("We gave 240 questions to 60 adults.", "60"),
+        ("Commercial 18650 cells were cycled.", ""),
+        ("Forty-eight commercial 18650 cells were cycled in 2032 coin cells.", "48"),
+        ("Nine 21700 lithium-ion cells were cycled.", "9"),
+        ("We followed 18650 patients.", "18650"),
     ],
 )
 def test_a_size_is_of_all_groups_and_not_of_each(text, size):

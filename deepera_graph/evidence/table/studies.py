@@ -18,12 +18,16 @@ _NAMES = (
 _UNNAMED = "".join(
     rf"(?<!{one})" if one.endswith("/") else rf"(?<!\b(?i:{one})\s)" for one in _NAMES
 )
+# Formats of battery cells, which are no counts: "commercial 18650 cells".
+_FORMAT = (
+    rf"(?:{'|'.join(_LISTS['formats'].split())})\s(?=(?:[\w/-]+\s){{0,3}}?(?:cells|batteries)\b)"
+)
 _COUNT = (
     rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b"
-    rf"|(?<![\w.,–-])(?:\d{{3,}}|{_UNNAMED}\d\d?)\b|\b(?<!-){_UNNAMED}{SPELT})(?![.,]\d|\s?%|-)"
+    rf"|(?<![\w.,–-])(?!{_FORMAT})(?:\d{{3,}}|{_UNNAMED}\d\d?)\b|\b(?<!-){_UNNAMED}{SPELT})(?![.,]\d|\s?%|-)"
 )
 # A word of a noun phrase: "C57BL/6J", "Apoe−/−", "(WT)".
-_PART = r"(?:(?!\d\d+\s)[\w×][\w/+×−–-]*(?:\.\w[\w/+-]*)*|\([A-Za-z][\w/+-]*\))"
+_PART = rf"(?:(?!(?!{_FORMAT})\d\d+\s)[\w×][\w/+×−–-]*(?:\.\w[\w/+-]*)*|\([A-Za-z][\w/+-]*\))"
 # Of a group, not of a study: "n = 24/group", "twelve mice per group".
 _EACH = r"(?:\s*/|\s*(?:per|each|apiece|in\s+(?:each|every|both))\b)"
 _SIZE = re.compile(
