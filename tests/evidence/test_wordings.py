@@ -98,6 +98,18 @@ def test_a_design_of_others_is_not_that_of_a_study(text, design):
         ("Weight and sleep were linked, r(410) = .31, p < .001.", "0.31 | "),
         ("Uptake decreased from 34 to 21 % with silane.", " | lower"),
         ("Coffee improved pain from 6 to 3.", " | lower"),
+        ("It improved retention after 200 cycles from 78.4% to 91.2%.", " | higher"),
+        (
+            "Respiration fell (difference -0.08 µmol CO2 m-2 s-1, 95% CI -0.31 to -0.01).",
+            "-0.08 µmol CO2 m-2 s-1 | lower",
+        ),
+        ("Yield was higher by 0.4 t ha−1 (95% CI 0.1 to 0.7 t ha−1).", "0.4 t ha−1 | higher"),
+        ("Capacity loss was 9.8% in cells with salt and 9.5% in cells without.", ""),
+        (
+            "Loss was 9.8% with salt and 9.5% without (difference 0.3 percentage points, "
+            "95% CI -0.6 to 1.2).",
+            "0.3 percentage points | no difference",
+        ),
     ],
 )
 def test_an_effect_is_read_in_many_wordings(text, cells):
@@ -158,6 +170,11 @@ def test_an_interval_goes_before_words(said, interval):
         ("Coffee and gout were inversely associated (p = 0.01)", "lower"),
         ("Pain decreased with oil (p = 0.01) but did not change with placebo", "lower"),
         ("Coffee lowered weight by 3 kg but did not affect height", "lower"),
+        (
+            "It was 29 g m-2 (SE 7) under no-till and 12 g m-2 under reduced tillage (p = 0.01)",
+            "",
+        ),
+        ("It was 29.3 g under ploughing and 12.1 g under grass (p = 0.01)", ""),
         ("Unlike tea, which had no effect, coffee lowered pain (p = 0.01)", ""),
         ("Neither dose reduced pain", "no difference"),
         ("Coffee was no better than tea", "no difference"),

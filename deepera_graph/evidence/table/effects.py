@@ -1,6 +1,7 @@
 """What a sentence reports: effects, their intervals and p values, as rules find and write them."""
 
 import re
+from collections.abc import Iterator
 
 # A comma is that of decimals ("0,71") or of thousands ("1,204").
 _WHOLE = r"(?:\d++(?:[.·]\d++)?+|[.·]\d++)"
@@ -8,7 +9,9 @@ _DIGITS = rf"(?:[1-9]\d{{0,2}}(?:,\d{{3}})++(?:\.\d++)?+(?!\d)|\d++,\d{{1,3}}(?!
 _NUMBER = rf"[-−–+]?\s?{_DIGITS}"
 _TIME = r"minutes|min|hours?|days?|weeks?|months?|years?|seconds?|s|h"
 _UNIT = (
-    r"(?:\s?%|\s?°C|[-\s]?fold\b|\s?(?:[a-zA-Zµμ]{1,6}/(?:[a-zA-Zµμ]{1,6}\d?|min|day))|\sper\s?cent\b"
+    # Of what is measured by area, mass or time, too: "µmol CO2 m-2 s-1", "t ha−1".
+    r"(?:\s(?!(?:to|and)\b)[a-zA-Zµμ]{1,11}(?:\s[A-Z][A-Za-z]{0,4}\d?)?(?:\s[a-zA-Z]{1,3}\s?[-−–⁻]\s?[1-3¹²³]\b){1,3}"
+    r"|\s?%|\s?°C|[-\s]?fold\b|\s?(?:[a-zA-Zµμ]{1,6}/(?:[a-zA-Zµμ]{1,6}\d?|min|day))|\sper\s?cent\b"
     r"|(?:\sper\s?cent(?:age)?|[-\s]percentage)[-\s]points?\b"
     r"|\s(?:mm\s?Hg|kcal|kJ|kg|mg|µg|μg|g|mm|cm|km|µm|μm|nm|m|[GMk]?Pa|[kM]?N|mL|L|bpm|beats|dB|Hz|mV|V|mW|kW|W"
     rf"|pp|ppm|ppb|K|points?|units?|{_TIME}|times|SDs?|standard\s+deviations?)\b"
@@ -148,7 +151,7 @@ _OF_SEVERAL = re.compile(
 _IN_TURN = re.compile(r"\brespectively\b", re.IGNORECASE)
 FROM_TO = re.compile(
     r"\b(?:increas|decreas|reduc|r[io]se|f[ae]ll|improv|drop|declin|rais|lower|grew|grow|went|chang)\w*\s+"
-    rf"(?:[^\W\d][\w-]*,?\s+){{0,6}}?from\s+(?P<low>{_NUMBER}){_SPREAD}(?:{_UNIT})?\s+to\s+(?P<high>{_NUMBER})",
+    rf"(?:\w[\w-]*,?\s+){{0,6}}?from\s+(?P<low>{_NUMBER}){_SPREAD}(?:{_UNIT})?\s+to\s+(?P<high>{_NUMBER})",
     re.IGNORECASE,
 )
 
@@ -160,15 +163,16 @@ def find_effect(said: str) -> re.Match[str] | None:
     if _IN_TURN.search(said):
         return None
     if are_apart(said):
-        return _OF.search(said) or _LEVEL_OF.search(said)
+        return next(_find_of(said), None) or _LEVEL_OF.search(said)
     by = next((one for one in _BY.finditer(said) if not _is_when(said, one)), None)
     return by or _MORE.search(said) or _OF.search(said) or _LEVEL_OF.search(said)
 
 
 def list_effects(said: str) -> list[re.Match[str]]:
     """Return all effects of a sentence in order, without those that overlap another one."""
-    whole = (NAMED, _OF, _LEVEL_OF) if are_apart(said) else (NAMED, _BY, _MORE, _OF, _LEVEL_OF)
-    found = sorted((one for of in whole for one in of.finditer(said)), key=lambda one: one.start())
+    whole = (NAMED, _LEVEL_OF) if are_apart(said) else (NAMED, _BY, _MORE, _LEVEL_OF)
+    found = [*_find_of(said), *(one for of in whole for one in of.finditer(said))]
+    found.sort(key=lambda one: one.start())
     apart: list[re.Match[str]] = []
     for one in found:
         if not (one.re is _BY and _is_when(said, one)) and (
@@ -179,13 +183,25 @@ def list_effects(said: str) -> list[re.Match[str]]:
     return apart
 
 
+def _find_of(said: str) -> Iterator[re.Match[str]]:
+    """Yield changes such as "a loss of 5%", but not "the loss was 9% in A and 8% in B"."""
+    pair = _find_sides(said)
+    for one in _OF.finditer(said):
+        if not (pair and pair.start() < one.end() and one.start("value") < pair.end()):
+            yield one
+
+
 def _is_when(said: str, by: re.Match[str]) -> bool:
     return bool(_IS_TIME.match(by["unit"] or "")) and not _LASTS.search(said[: by.start()])
 
 
 def are_apart(said: str) -> bool:
     """Tell whether a sentence has what two groups came to, each by itself."""
-    return bool(_SIDE_BY_SIDE.search(mask_brackets(said))) and not _THAN.search(said)
+    return _find_sides(said) is not None
+
+
+def _find_sides(said: str) -> re.Match[str] | None:
+    return None if _THAN.search(said) else _SIDE_BY_SIDE.search(mask_brackets(said))
 
 
 def mask_brackets(said: str) -> str:

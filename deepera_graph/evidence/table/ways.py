@@ -62,6 +62,10 @@ _OF_EXPOSURE = re.compile(
     r"|having|fed|of)\s+(?:(?:the|an?|those|these)\s+)?"
     rf"(?:{_COMPARATIVE}|higher|high|low|highest|lowest|increased|reduced|elevated|decreased|poor)\b"
 )
+# ... behind what was measured there: "68.4 g m-2 (SE 7) under reduced tillage".
+_VALUE_IN = re.compile(
+    r"\d\s?%?(?:\s[^\W\d_][^\s,;()]{0,5}){0,3}(?:\s\([^()]*\))?\s+" + _OF_EXPOSURE.pattern
+)
 # What is associated with an outcome: "low income was associated with higher mortality".
 _ASSOCIATED = re.compile(
     rf"\A\W*(?:the\s+)?(?:{_COMPARATIVE}|higher|high|low|highest|lowest|increased|reduced|elevated|poor)\s"
@@ -80,7 +84,7 @@ _THING = re.compile(
     r"|(?:hyper|hypo|creat|interferon|toxic|advers|harm|damage|recover|benef|support|form|valid|safe"
     r"|efficac|effectiv|success|fail|excess|positives?$|negatives?$|depress|additional|extra|absen|toxi|stress"
     r"|satisf|accura|speed|stabil|product|yields?$|growth|narrow|rare|important|valuable|essential|required"
-    r"|necess|appropriat|sufficien|adequa|useful|well$|up$|down$|limits?$|form)"
+    r"|necess|appropriat|sufficien|adequa|useful|well$|up$|down$|under$|limits?$|form)"
 )
 _RARELY = re.compile(r"(?:gain|loss|los[te]|losing)")  # of a change, if no other word is
 # An outcome, such as blood loss, unless it tells by how much.
@@ -218,7 +222,7 @@ def _read_way(said: str) -> Way:
     said = _ASSOCIATED.sub("", _OF_LOSS.sub("", _FASTER_TIME.sub("", said)))
     said = re.sub(r"\b(down|up)-(?=regulat)", r"\1", said)
     said = _EASED.sub("lower", _GUARDS.sub("lower", _PART_OF_NAME.sub("", said)))
-    said = _BETTER.sub(_tell_better, said)
+    said = _VALUE_IN.sub("", _BETTER.sub(_tell_better, said))
     signs = (
         _list_signs(_OF_EXPOSURE.sub("", said)) or _list_signs(said) or _list_signs(said, rare=True)
     )
