@@ -9,7 +9,12 @@ from threading import Lock
 from typing import IO, Any, Self
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.text.jsonl import naming_full_file, parse_object, read_raw_lines
+from deepera_graph.text.jsonl import (
+    naming_full_file,
+    parse_object,
+    read_raw_lines,
+    writing_alone,
+)
 
 FORMAT = 1
 Entry = dict[str, Any]
@@ -38,24 +43,25 @@ class Journal:
         self._lock = Lock()
 
     @contextmanager
-    def open(self, *, resume: bool) -> Iterator[Self]:
-        """Open it for adding, anew or with what it holds.
+    def open(self, *, resume: bool, busy: str = "") -> Iterator[Self]:
+        """Open it for adding, anew or with what it holds; no other process can meanwhile.
 
         Raises:
-            SettingsError: It is to be resumed, and was made with other settings, or is another
-                file.
+            SettingsError: Another process has it open, for which it says *busy*; or it is to be
+                resumed, and was made with other settings, or is another file.
         """
         if not self._is_kept:
             yield self
             return
-        end = self._load() if resume and self.path.exists() else 0
-        with self.path.open("r+b" if end else "wb") as file:
-            file.truncate(end)
-            file.seek(end)
-            self._file = file
-            if not end:
-                self._write({"format": FORMAT, "ran": self._ran})
-            yield self
+        with writing_alone(self.path, busy):
+            end = self._load() if resume and self.path.exists() else 0
+            with self.path.open("r+b" if end else "wb") as file:
+                file.truncate(end)
+                file.seek(end)
+                self._file = file
+                if not end:
+                    self._write({"format": FORMAT, "ran": self._ran})
+                yield self
         self._file = None
 
     def read(self) -> Self:

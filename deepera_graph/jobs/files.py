@@ -3,12 +3,10 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Set
-from contextlib import suppress
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
-
-from filelock import FileLock, Timeout
 
 from deepera_graph.agents.journal import find_differences
 from deepera_graph.agents.run import versions
@@ -17,7 +15,7 @@ from deepera_graph.export import describe_result
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.text.jsonl import RawLine, format_json, parse_object, replacing
+from deepera_graph.text.jsonl import RawLine, format_json, parse_object, replacing, writing_alone
 
 
 def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
@@ -111,7 +109,7 @@ class ResumableOutput:
         self._out, self._path, self._run = out, manifest, run
         self._resumes = resume and out.exists() and out.stat().st_size > 0
         self._may_replace = resume or overwrite
-        self._lock = FileLock(out.with_name(f"{out.name}.lock"))
+        self._lock = ExitStack()
         self._places: dict[int, _Place] = {}
         self._n_done = self._n_met = 0
         self._end_of_out = self._end_of_manifest = 0
@@ -120,7 +118,7 @@ class ResumableOutput:
 
     def __enter__(self) -> Self:
         if self._resumes:
-            self._take_lock()
+            self._lock.enter_context(writing_alone(self._out))
             try:
                 self._load()
             except BaseException:
@@ -255,7 +253,7 @@ class ResumableOutput:
         if self._resumes:
             self._put_in_order()
         else:
-            self._take_lock()
+            self._lock.enter_context(writing_alone(self._out))
         exists = self._may_replace and self._out.exists()
         out = self._out.open("r+b" if exists else "xb")
         manifest = self._path.open("r+b" if self._resumes else "wb")
@@ -288,15 +286,6 @@ class ResumableOutput:
                 out.seek(place.start)
                 new.write(out.read(place.size))
 
-    def _take_lock(self) -> None:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout as error:
-            message = f"{str(self._out)!r} is being written by another process"
-            raise SettingsError(message) from error
-        except (OSError, NotImplementedError):  # a file system that knows no locks
-            return
-
     def _close_files(self) -> None:
         for file in (self._earlier, *(self._files or ())):
             if file is not None:
@@ -304,10 +293,7 @@ class ResumableOutput:
 
     def _close(self) -> None:
         self._close_files()
-        if self._lock.is_locked:
-            with suppress(OSError):  # Windows lets nobody remove a file that is open
-                Path(self._lock.lock_file).unlink()
-            self._lock.release()
+        self._lock.close()
 
 
 def _read_whole_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:

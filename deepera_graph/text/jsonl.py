@@ -6,14 +6,14 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from gzip import GzipFile
 from pathlib import Path
 from struct import unpack
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
-from deepera_graph.errors import InputError
+from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.text.plain import OBEYED
 
 NOT_UTF8 = "not UTF-8; save the file as UTF-8"
@@ -194,6 +194,29 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing_alone(path: Path, busy: str = "") -> Iterator[None]:
+    """Let no other process write a file within the block; `SettingsError` if one does."""
+    # *busy* is what the error says. Any thread may leave the block.
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - pages of help need it not
+
+    lock = FileLock(path.with_name(f"{path.name}.lock"), thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        told = busy or f"{str(path)!r} is being written by another process"
+        raise SettingsError(told) from error
+    except (OSError, NotImplementedError):  # a file system that knows no locks
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows lets nobody remove a file that is open
+            Path(lock.lock_file).unlink()
+        lock.release()
 
 
 @contextmanager

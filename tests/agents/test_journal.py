@@ -7,6 +7,7 @@ import os
 import pytest
 
 from deepera_graph.agents.journal import Journal
+from deepera_graph.errors import SettingsError
 from deepera_graph.text.jsonl import naming_full_file
 
 
@@ -42,3 +43,17 @@ def test_another_error_is_not_blamed_on_the_file():
     with pytest.raises(BrokenPipeError) as told, naming_full_file("a file"):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
     assert told.value.filename is None
+
+
+def test_two_runs_do_not_write_one_journal(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    with Journal(path, {}).open(resume=True) as journal:
+        journal.put("a", {"text": "long " * 50})
+        with (
+            pytest.raises(SettingsError, match="is being written by another process"),
+            Journal(path, {}).open(resume=True) as other,
+        ):
+            other.put("b", {})
+        journal.put("c", {})
+    assert [*Journal(path, {}).read().entries] == ["a", "c"]
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]

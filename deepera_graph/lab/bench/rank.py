@@ -183,10 +183,10 @@ def cached_rankings(
     ranker: Ranker, data: DatasetSummary, folder: Path | None, *, retry_failed: bool = False
 ) -> Iterator[QuestionRanking]:
     """Yield the rankings of a data set, from the cache in *folder* as far as they are there."""
-    # New ones are written as they are made, so a run that was stopped goes on where it was. Only
-    # one process may use a folder at a time. Nothing is cached for a ranker without a fingerprint,
-    # or of which a function is all that is known, as its code may change under the same name; and
-    # nothing is read back of one that could judge no passage at all.
+    # New ones are written as they are made, so a run that was stopped goes on where it was. Nothing
+    # is cached for a ranker without a fingerprint, or of which a function is all that is known, as
+    # its code may change under the same name; and nothing is read back of one that could judge no
+    # passage at all.
     if folder is None or ranker.fingerprint is None or _names_a_function(ranker.fingerprint):
         yield from rank_dataset(ranker, data.dataset)
         return

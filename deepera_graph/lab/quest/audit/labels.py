@@ -11,8 +11,6 @@ from threading import Lock
 from typing import Any, Self
 from unicodedata import normalize
 
-from filelock import FileLock, Timeout
-
 from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.quest.audit.drawing import FILLED_COLUMNS, GRADES, LABELS, Audit
@@ -87,19 +85,9 @@ class LabelBook:
 
     def __enter__(self) -> Self:
         """Open it for adding."""
-        path = self._journal.path
-        path.parent.mkdir(exist_ok=True)
-        try:
-            self._open.enter_context(FileLock(path.with_suffix(".lock"), timeout=0))
-        except Timeout as error:
-            raise SettingsError(
-                f"{self.rater!r} labels in another process; take another name or end that one"
-            ) from error
-        try:
-            self._open.enter_context(self._journal.open(resume=True))
-        except BaseException:
-            self._open.close()
-            raise
+        self._journal.path.parent.mkdir(exist_ok=True)
+        busy = f"{self.rater!r} labels in another process; take another name or end that one"
+        self._open.enter_context(self._journal.open(resume=True, busy=busy))
         return self
 
     def __exit__(self, *_: object) -> None:
