@@ -240,18 +240,11 @@ def fetch_points(
     return {point_id(point): _read_record(point) for point in found}
 
 
-def scroll_points(
-    store: QdrantVectorStore, n: int, offset: Any, *, with_vectors: bool
-) -> tuple[list[StoredPassage], Any]:
-    """Return the next *n* passages of a collection, and where to go on; None at the end."""
-    found, offset = store.client.scroll(
-        store.collection_name,
-        limit=n,
-        offset=offset,
-        with_payload=True,
-        with_vectors=[DENSE_NAME] if with_vectors else False,
-    )
-    return [StoredPassage(_read_record(one), _read_vector(one)) for one in found], offset
+def read_stored(point: models.Record) -> StoredPassage:
+    """Return the passage of a point, and its dense vector if that was asked for."""
+    vectors: Any = point.vector  # the dense one has no name: alone it is not in a dictionary
+    dense = vectors.get(DENSE_NAME) if isinstance(vectors, dict) else vectors
+    return StoredPassage(_read_record(point), dense)
 
 
 def find_near(
@@ -275,11 +268,6 @@ def _read_record(point: models.Record) -> Document:
         page_content=payload.get(CONTENT) or "",
         metadata=dict(payload.get(METADATA) or {}),
     )
-
-
-def _read_vector(point: models.Record) -> Sequence[float] | None:
-    vectors: Any = point.vector  # the dense one has no name: alone it is not in a dictionary
-    return vectors.get(DENSE_NAME) if isinstance(vectors, dict) else vectors
 
 
 def _is_uuid(name: str) -> bool:

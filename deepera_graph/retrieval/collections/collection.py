@@ -1,6 +1,6 @@
 """A collection in Qdrant: its BM25 vectors, what it was indexed with, and how one is made."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 from langchain_core.embeddings import Embeddings
@@ -118,16 +118,20 @@ def _create_collection(
             size=_measure(embeddings), distance=models.Distance.COSINE
         )
     sparse = {SPARSE_NAME: models.SparseVectorParams(modifier=models.Modifier.IDF)}
+    create(client, name, dense, None if mode == "dense" else sparse, {"deepera": record})
+    return mode
+
+
+def create(
+    client: QdrantClient, name: str, vectors: Any, sparse: Any, metadata: Mapping[str, Any] | None
+) -> None:
+    """Make a collection; a `SettingsError` if Qdrant takes no such name."""
     try:
         client.create_collection(
-            name,
-            vectors_config=dense,
-            sparse_vectors_config=None if mode == "dense" else sparse,
-            metadata={"deepera": record},
+            name, vectors_config=vectors, sparse_vectors_config=sparse, metadata=metadata
         )
     except ValueError as error:
         raise SettingsError(f"no library can be named {name!r}: {error}") from error
-    return mode
 
 
 def _find_recorded(
@@ -135,11 +139,12 @@ def _find_recorded(
 ) -> Embeddings | None:
     """Return the embeddings that a collection was indexed with; None if it needs none."""
     config = client.get_collection(name).config
-    recorded = _recorded_embeddings(config)
+    recorded = recorded_embeddings(config)
     return find_embeddings(recorded) if recorded and _find_dense(config.params) else None
 
 
-def _recorded_embeddings(config: models.CollectionConfig) -> str | None:
+def recorded_embeddings(config: models.CollectionConfig) -> str | None:
+    """Return the name of the embeddings that a collection was indexed with."""
     recorded = ((config.metadata or {}).get("deepera") or {}).get("embeddings")
     return recorded if isinstance(recorded, str) else None
 
@@ -151,7 +156,7 @@ def _check_existing(
     indexed = find_mode(config.params, name)
     if mode is not None and mode != indexed:
         raise StoreError(f"library {name!r} was indexed as {indexed}, not as {mode}")
-    recorded = _recorded_embeddings(config)
+    recorded = recorded_embeddings(config)
     if embeddings is None and indexed != "sparse":
         made_by = f" with {recorded}" if recorded else ""
         raise SettingsError(

@@ -23,13 +23,12 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from deepera_graph.chat.errors import hide_secrets, keep_secrets, passwords_in, replace_body
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.stores.sqlite import connect_reader
-from deepera_graph.web import hide_login
+from deepera_graph.web import hide_login, is_this_machine
 
 Journal = Literal["WAL", "DELETE"]
 IN_MEMORY = ":memory:"
 TIMEOUT = 30
 _SECONDS_A_TRY = 0.02  # between two looks at a lock
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REFUSED = (401, 403)
 _UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _UNREADABLE = (  # what a folder of other things makes Qdrant's client raise; it unpickles passages
@@ -106,7 +105,7 @@ def hide_hints() -> Iterator[None]:
 
 def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
     with warnings.catch_warnings():
-        if _read_host(url) in _LOOPBACK:
+        if is_this_machine(_read_host(url)):
             warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
         try:
             client = QdrantClient(
@@ -126,11 +125,11 @@ def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
     return client
 
 
-def _read_host(url: str) -> str | None:
+def _read_host(url: str) -> str:
     try:
-        return urlsplit(url if "//" in url else f"//{url}").hostname
+        return urlsplit(url if "//" in url else f"//{url}").hostname or ""
     except ValueError:
-        return None
+        return ""
 
 
 def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:

@@ -285,28 +285,25 @@ class PassageStore:
         """
         if vectors and self.mode == "sparse":
             raise SettingsError("a sparse store has no vectors of meaning")
-        offset: Any = None
-        while True:
-            with self._open():
-                found, offset = search.scroll_points(
-                    self.vectorstore, batch_size, offset, with_vectors=vectors
-                )
-            yield from found
-            if offset is None:
-                return
+        held: bool | list[str] = [DENSE_NAME] if vectors else False
+        for found in self._scroll(batch_size, with_payload=True, with_vectors=held):
+            yield from map(search.read_stored, found)
 
     def scan_files(self) -> Iterator[FiledPassage]:
         """Yield the ids of all passages, with the files they are of."""
-        offset: Any = None
-        while True:
-            with self._open() as (client, name):
-                found, offset = client.scroll(
-                    name, limit=_AT_ONCE, offset=offset, with_payload=_OF_FILES
-                )
+        for found in self._scroll(_AT_ONCE, with_payload=_OF_FILES):
             for one in found:
                 id, payload = search.point_id(one), one.payload or {}
                 source = (payload.get(conditions.METADATA) or {}).get("source")
                 yield FiledPassage(id, read_origin(id, payload.get(search.FILE), source))
+
+    def _scroll(self, n: int, **how: Any) -> Iterator[list[models.Record]]:
+        """Yield all points, *n* at once."""
+        offset: Any = None
+        while True:
+            with self._open() as (client, name):
+                found, offset = client.scroll(name, limit=n, offset=offset, **how)
+            yield found
             if offset is None:
                 return
 

@@ -15,9 +15,11 @@ from deepera_graph.retrieval import CollectionInfo, find_folder
 from deepera_graph.retrieval.collections.collection import (
     FindEmbeddings,
     Mode,
+    create,
     describe_others,
     find_mode,
     open_collection,
+    recorded_embeddings,
 )
 from deepera_graph.retrieval.collections.connection import (
     IN_MEMORY,
@@ -158,7 +160,7 @@ class Catalogue:
 
     def sample(self, name: str, *, n: int = N_SAMPLED) -> MetadataSample:
         """Return what the first *n* passages have in their metadata."""
-        fields, sources, n_seen = Counter[str](), Counter[str](), 0
+        fields, sources = Counter[str](), Counter[str]()
         examples: dict[str, Any] = {}
         with self._existing(name):
             found, _ = self._client.scroll(name, limit=n, with_payload=True)
@@ -167,9 +169,8 @@ class Catalogue:
             fields.update(map(str, metadata))
             examples = {**metadata, **examples}
             sources.update([str(metadata["source"])] if "source" in metadata else [])
-            n_seen += 1
         return MetadataSample(
-            n_passages=n_seen,
+            n_passages=len(found),
             fields=dict(fields.most_common()),
             examples=examples,
             sources=dict(sources.most_common()),
@@ -191,15 +192,8 @@ class Catalogue:
                 problem = "exists already" if to else "is no name"
                 raise SettingsError(f"{name!r} cannot be renamed: {to!r} {problem}")
             config = self._client.get_collection(name).config
-            try:
-                self._client.create_collection(
-                    to,
-                    vectors_config=config.params.vectors,
-                    sparse_vectors_config=config.params.sparse_vectors,
-                    metadata=config.metadata,
-                )
-            except ValueError as error:
-                raise SettingsError(f"no library can be named {to!r}: {error}") from error
+            params = config.params
+            create(self._client, to, params.vectors, params.sparse_vectors, config.metadata)
             try:
                 n_copied = self._copy(name, to)
             except BaseException:
@@ -232,12 +226,11 @@ class Catalogue:
             mode: str = find_mode(config.params, name)
         except StoreError:  # of another program
             mode = ""
-        recorded = ((config.metadata or {}).get("deepera") or {}).get("embeddings")
         return CollectionInfo(
             name=name,
             n_passages=self._client.count(name).count,
             mode=mode,
-            embeddings=str(recorded or ""),
+            embeddings=recorded_embeddings(config) or "",
         )
 
     @contextmanager
