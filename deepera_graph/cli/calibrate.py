@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from deepera_graph.cli.opening.judges import open_reranker
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, progress_bar, tell
 from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 _fit = partial(opt, panel="Curve")
 _WIDTH = 21
@@ -74,13 +72,7 @@ def calibrate(
         open_reranker(judge, chosen) as (reranker, _),
         progress_bar("judging", hidden=output.quiet) as bar,
     ):
-        n_judged = 0
-
-        def watch(question: object) -> None:
-            nonlocal n_judged
-            n_judged += 1
-            bar.move(count=n_judged)
-
+        numbers = count(1)
         found = report.calibrate(
             labelled,
             fit.out,
@@ -92,7 +84,7 @@ def calibrate(
             limit=fit.limit,
             overwrite=fit.overwrite,
             max_failed_share=fit.max_failed_share,
-            watch=watch,
+            watch=lambda _: bar.move(count=next(numbers)),
         )
     tell(output, found, lambda: "\n".join(report_lines(found)), out=fit.out)
 

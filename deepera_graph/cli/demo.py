@@ -84,7 +84,7 @@ def demo(
             if trial.result.backend_failure is not None:
                 raise BackendError(trial.result.backend_failure)
             trials.append(trial)
-            bar.move(to=len(trials), count=len(trials))
+            bar.reach(len(trials))
     if output.as_json:
         write_json([trial.to_dict() for trial in trials])
     else:

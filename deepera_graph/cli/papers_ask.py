@@ -189,7 +189,7 @@ def _follow(search: PaperSearch, question: str, scope: Scope, *, quiet: bool) ->
                 if event["event"] == "called":
                     n_calls += 1
                     n_papers += event["new"]
-                    bar.move(to=n_calls, count=n_calls)
+                    bar.reach(n_calls)
                 elif event["event"] == "result":
                     result = event["result"]
     except KeyboardInterrupt as error:

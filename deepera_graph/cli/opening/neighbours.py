@@ -44,16 +44,14 @@ def find_neighbours(
             say(f"note: {has}, so each gets {count(n - 1, 'neighbour')}, not {k}; {again}")
         k = n - 1
     with progress_bar("finding neighbours", total=n, hidden=quiet) as bar:
-
-        def watch(n: int) -> None:
-            bar.move(to=n, count=n)
-
         using = None if own is not None else find_embeddings("local")
         by = by or (known.kind if known is not None else None)
         if known is not None and (k, by) == (known.k, known.kind):
-            graph = known.update(opened, using, on_progress=watch)
+            graph = known.update(opened, using, on_progress=bar.reach)
         else:
-            graph = NeighbourGraph.of_store(opened, k, by=by, embeddings=using, on_progress=watch)
+            graph = NeighbourGraph.of_store(
+                opened, k, by=by, embeddings=using, on_progress=bar.reach
+            )
     graph.save(folder)
     return graph
 

@@ -206,7 +206,7 @@ def realism(
     with progress_bar("measuring", total=len(data), hidden=output.quiet) as bar:
         for path in data:
             reports.append(measure.measure_realism(open_dataset(path), kinds=kinds))
-            bar.move(to=len(reports), count=len(reports))
+            bar.reach(len(reports))
     setup = partial(describe_versions, "numpy", "scipy", "scikit-learn")
     running.finish(measure.REALISM, measure.tabulate(reports), setup, results, output)
     if chosen.strict and any(one.flagged or not one.is_measured for one in reports):

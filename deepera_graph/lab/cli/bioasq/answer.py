@@ -214,7 +214,7 @@ def _answer_all(
             for n_done, one in enumerate(from_thread(answerer.stream(left)), start=1):
                 kept.add(one)
                 done[one.question.id] = one
-                bar.move(to=n_done, count=n_done)
+                bar.reach(n_done)
     return [done[one.id] for one in questions]
 
 

@@ -260,7 +260,7 @@ def _run(
                 raise BackendError(f"{result.unusable}; questions that are done are kept")
             journal.add(result.to_dict())
             n_done += 1
-            bar.move(to=n_done, count=n_done)
+            bar.reach(n_done)
             if result.problems and n_told < MOST_TOLD:
                 n_told += 1
                 say(f"question {result.question.id!r}: {'; '.join(result.problems)}")
