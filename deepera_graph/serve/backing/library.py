@@ -111,7 +111,7 @@ class Holdings:
         names = [] if self._collections is None else self._collections.names()
         if collection is None and not names:
             raise InputError("no library can be searched here; give the passages themselves")
-        name = collection if collection is not None else _only(names, "library")
+        name = collection if collection is not None else _only(names)
         if self._collections is None or name not in names:
             raise MissingStoreError(f"unknown library {name!r:.80}; {_offer(names)}")
         return self._collections, name
@@ -120,7 +120,7 @@ class Holdings:
         """Return a base of papers, opened once; the one there is if none is named."""
         # Raises `InputError` if several could be meant; `MissingStoreError` if there is none of
         # that name.
-        chosen = name if name is not None else _only(self.bases, "library")
+        chosen = name if name is not None else _only(self.bases)
         if chosen not in self.bases:
             raise MissingStoreError(
                 f"unknown library of papers {chosen!r:.80}; {_offer(self.bases)}"
@@ -193,10 +193,10 @@ class _Given:
             return LimitedSearch(found, {} if counted is None else counted(question, where))
 
 
-def _only(names: Sequence[str], kind: str) -> str:
+def _only(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
-    raise InputError(f"name the {kind}: there are {', '.join(map(repr, names)) or 'none'}")
+    raise InputError(f"name the library: there are {', '.join(map(repr, names)) or 'none'}")
 
 
 def _offer(names: Sequence[str]) -> str:
