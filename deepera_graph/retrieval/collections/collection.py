@@ -1,6 +1,6 @@
 """A collection in Qdrant: its BM25 vectors, what it was indexed with, and how one is made."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from langchain_core.embeddings import Embeddings
@@ -123,7 +123,7 @@ def _create_collection(
 
 
 def create(
-    client: QdrantClient, name: str, vectors: Any, sparse: Any, metadata: Mapping[str, Any] | None
+    client: QdrantClient, name: str, vectors: Any, sparse: Any, metadata: dict[str, Any] | None
 ) -> None:
     """Make a collection; a `SettingsError` if Qdrant takes no such name."""
     try:
