@@ -103,7 +103,6 @@ class BarFigure:
     title: str
     x_label: str
     panels: Mapping[str, Mapping[str, Mapping[str, MetricEstimate]]]  # panel, group, series
-    zero: float = 0.0  # where bars start
 
     def draw(self) -> Figure:
         """Draw it; a series has the same colour in all panels."""
@@ -133,8 +132,7 @@ class BarFigure:
                 place = number * step + labels.index(label)
                 drawn[label] = axis.barh(
                     place,
-                    one.mean - self.zero,
-                    left=self.zero,
+                    one.mean,
                     height=0.9,
                     color=COLOURS[labels.index(label) % len(COLOURS)],
                     xerr=[[one.mean - one.low], [one.high - one.mean]],
@@ -144,7 +142,7 @@ class BarFigure:
         axis.set_yticks(middles, [short_label(one) for one in panel])
         axis.margins(y=0.01)
         axis.invert_yaxis()
-        axis.axvline(self.zero, color="#8C8C8C", linewidth=0.7)
+        axis.axvline(0.0, color="#8C8C8C", linewidth=0.7)
         return drawn
 
 

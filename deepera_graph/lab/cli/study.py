@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,13 @@ import typer
 from deepera_graph.cli.opening.judges import search_here
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
+    Bar,
     check_data,
     check_file,
     check_folder,
     needing,
+    progress_bar,
     say,
-    show_progress,
     tell,
     write_json,
 )
@@ -29,8 +30,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
+    from deepera_graph.lab.bench.rank import Step, Watch
     from deepera_graph.lab.rankers.named import Models
     from deepera_graph.lab.studies.base import StudyConfig, StudyRunner
     from deepera_graph.lab.studies.run import Study
@@ -315,31 +315,17 @@ def _tell_missing(runner: StudyRunner) -> None:
 
 
 @contextmanager
-def ranking_bars(*, hidden: bool) -> Iterator[Callable[[Any], None]]:
+def ranking_bars(*, hidden: bool) -> Iterator[Watch]:
     """Give what is to be told of every `Step` of a benchmark: a bar a ranker and data set."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    with ExitStack() as shown:
+        bar: Bar
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with show_progress(columns, hidden=hidden) as progress:
-        tasks: dict[tuple[str, str], TaskID] = {}
-
-        def watch(step: Any) -> None:
-            name = (step.dataset, step.ranker)
-            if name not in tasks:
-                what = f"{step.dataset}: {step.ranker}"
-                tasks[name] = progress.add_task(what, total=step.n_questions)
-            progress.update(tasks[name], completed=step.n_done)
+        def watch(step: Step) -> None:
+            nonlocal bar
+            if step.n_done == 1:
+                shown.close()  # that of the run before
+                what, total = f"{step.dataset}: {step.ranker}", step.n_questions
+                bar = shown.enter_context(progress_bar(what, total=total, hidden=hidden))
+            bar.reach(step.n_done)
 
         yield watch
