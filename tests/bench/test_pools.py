@@ -1,5 +1,7 @@
 """Pools mixed anew, and pools with another number of look-alikes."""
 
+from collections import Counter
+
 import pytest
 from typer.testing import CliRunner
 
@@ -10,7 +12,6 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.main import app
 from deepera_graph.lab.data.pools import (
     Recipe,
-    Shortage,
     counterfactuals,
     mix_pools,
     with_look_alikes,
@@ -78,11 +79,11 @@ def test_a_hop_away_is_what_shares_words_with_the_evidence_and_not_the_question(
 
 
 def test_kinds_of_noise_are_mixed_and_what_is_missing_is_told():
-    short = Shortage({})
+    short = Counter()
     recipe = Recipe.read("look-alike=2,counterfactual=1,unrelated=3", total=8)
-    for one in mixed(recipe, shortage=short):
+    for one in mixed(recipe, missing=short):
         assert sorted(map(str, kinds(one))) == ["None", "counterfactual", *["unrelated"] * 3]
-    assert short.missing == {"look-alike": len(TOPICS)}
+    assert short == {"look-alike": len(TOPICS)}
 
 
 @pytest.mark.full

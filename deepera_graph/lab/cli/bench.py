@@ -144,18 +144,18 @@ def mix(
     """Mix pools with other noise from labelled questions."""
     with needing("bench", "bench"):
         from deepera_graph.calibration.instance import write_rows
-        from deepera_graph.lab.data.pools import Recipe, Shortage, mix_pools
+        from deepera_graph.lab.data.pools import Recipe, mix_pools
         from deepera_graph.lab.data.readers import open_dataset
 
-    recipe, short = Recipe.read(chosen.recipe, total=chosen.total), Shortage({})
+    recipe, lacking = Recipe.read(chosen.recipe, total=chosen.total), Counter[str]()
     check_data([data])
     check_file(chosen.out, overwrite=chosen.overwrite)
-    pools = mix_pools(open_dataset(data), recipe, seed=chosen.seed, shortage=short)
+    pools = mix_pools(open_dataset(data), recipe, seed=chosen.seed, missing=lacking)
     n_written = write_rows(chosen.out, pools)
-    missing = ", ".join(f"{n:,} of {kind}" for kind, n in short.missing.items())
+    missing = ", ".join(f"{n:,} of {kind}" for kind, n in lacking.items())
     tell_done(
         output,
-        {"out": str(chosen.out), "questions": n_written, "missing": short.missing},
+        {"out": str(chosen.out), "questions": n_written, "missing": lacking},
         lambda: (
             f"{chosen.out}: {count(n_written, 'question')}"
             f"{f'; the data had too little noise: {missing} are missing' if missing else ''}"

@@ -5,6 +5,7 @@ of its golden passages, whose changes are turned around; passages one hop away, 
 with the evidence and not the question; and unrelated ones, the golden passages of other questions.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -69,28 +70,20 @@ class Recipe:
         return cls(name=text, noise=noise, total=total)
 
 
-@dataclass(slots=True)
-class Shortage:
-    """Passages that a recipe asked for and a data set does not have, by kind."""
-
-    missing: dict[str, int]
-    n_questions: int = 0
-
-
 def mix_pools(
-    dataset: Dataset, recipe: Recipe, *, seed: int = 0, shortage: Shortage | None = None
+    dataset: Dataset, recipe: Recipe, *, seed: int = 0, missing: Counter[str] | None = None
 ) -> Iterator[Instance]:
     """Yield every question with a pool mixed by a recipe: evidence, noise, then the base."""
     # Golden passages stay; the rest of the pool are the best of the question's own plain passages.
-    # Noise goes to random places. The same seed gives the same pools. What is missing is counted in
-    # *shortage*.
+    # Noise goes to random places. The same seed gives the same pools. What the data set does
+    # not have is counted in *missing*, by kind.
     instances = list(dataset)
     corpus = _Corpus(instances)
-    told = shortage or Shortage({})
+    lacking = Counter[str]() if missing is None else missing
     n_noise = 0
     for instance in instances:
         rng = np.random.default_rng([seed, *sha256(instance.id.encode()).digest()[:8]])
-        mixed, n = _mix(instance, corpus, recipe, rng, told)
+        mixed, n = _mix(instance, corpus, recipe, rng, lacking)
         n_noise += n
         yield mixed
     if not n_noise and any(recipe.noise.values()):
@@ -141,7 +134,11 @@ class _Corpus:
 
 
 def _mix(
-    instance: Instance, corpus: _Corpus, recipe: Recipe, rng: np.random.Generator, told: Shortage
+    instance: Instance,
+    corpus: _Corpus,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    missing: Counter[str],
 ) -> tuple[Instance, int]:
     golden = [one for one in instance.contexts if one.is_golden]
     pool = {one.text: one for one in golden}
@@ -156,8 +153,7 @@ def _mix(
                 found.append(one)
         noise += found
         if len(found) < n:
-            told.missing[kind] = told.missing.get(kind, 0) + n - len(found)
-            told.n_questions += 1
+            missing[kind] += n - len(found)
     room = recipe.total - len(golden) - len(noise)
     base = [
         one
