@@ -1,9 +1,8 @@
 """Documents of many formats: BEIR, JSON lines, OpenAlex records and its works by subject."""
 
 import json
-import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -19,6 +18,7 @@ from deepera_graph.calibration.instance import (
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.build.corpus import CorpusSection, Document
 from deepera_graph.lab.build.natural import SectionQuestion, make_natural_instances
+from deepera_graph.lab.data.beir import log_once
 from deepera_graph.lab.data.sectioned import (
     read_article_documents,
     read_article_questions,
@@ -28,8 +28,6 @@ from deepera_graph.lab.data.sectioned import (
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.sources.citing import OpenAlex
 from deepera_graph.settings.ranges import check_at_least, suggest_value
-
-_log = logging.getLogger(__name__)
 
 
 class _Named(LenientRow):
@@ -190,12 +188,7 @@ def read_natural(path: Path) -> Iterator[Instance]:
         source.documents(), source.questions(), dataset=source.name, left_out=left_out
     )
     if left_out:
-        _tell(path, len(left_out))
-
-
-@cache
-def _tell(path: Path, n: int) -> None:
-    _log.warning("%s: left out for want of natural look-alikes: %d", path, n)
+        log_once(f"{path}: left out for want of natural look-alikes: {len(left_out)}")
 
 
 SUBJECTS: Mapping[str, str] = {

@@ -36,7 +36,6 @@ class _Article(LenientRow):
 class _Question(LenientRow):
     id: str
     article: str
-    split: str = ""
     question: str = ""
     intervention: str = ""
     comparator: str = ""
@@ -54,21 +53,17 @@ class _Question(LenientRow):
         )
 
 
-def read_articles(
-    folder: Path, *, dataset: str = "", subject: str = "", split: str | None = None
-) -> Iterator[Instance]:
+def read_articles(folder: Path) -> Iterator[Instance]:
     """Yield one instance a question; candidates are in article order, without scores."""
-    for instance, _ in _read_article_rows(folder, split):
-        yield instance.model_copy(update={"dataset": dataset or folder.name, "subject": subject})
+    for instance, _ in _read_article_rows(folder):
+        yield instance.model_copy(update={"dataset": folder.name})
 
 
-def _read_article_rows(folder: Path, split: str | None) -> Iterator[tuple[Instance, str]]:
+def _read_article_rows(folder: Path) -> Iterator[tuple[Instance, str]]:
     """Yield each question with all passages of its article, and the id of that article."""
     pools = _read_pools(folder)
     path = folder / "questions.jsonl"
     for row in read_rows(path, _Question):
-        if split is not None and row.split != split:
-            continue
         if row.article not in pools:
             raise DatasetError(f"{path}: question {row.id!r}: unknown article {row.article!r}")
         try:
@@ -93,7 +88,7 @@ def read_article_documents(folder: Path) -> Iterator[Document]:
 
 def read_article_questions(folder: Path) -> Iterator[SectionQuestion]:
     """Yield the questions, golden passages by their place in the article."""
-    for instance, article in _read_article_rows(folder, None):
+    for instance, article in _read_article_rows(folder):
         yield SectionQuestion(
             id=instance.id,
             document=article,
