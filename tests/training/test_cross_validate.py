@@ -19,13 +19,6 @@ def test_no_group_is_trained_on_and_measured_by_one_judge():
         assert all(one.weight for one in train)
 
 
-def test_variants_are_trained_on_and_never_measured():
-    notes = Notes()
-    found = cross_validate(POOLS, notes, n_folds=3, variants=("without evidence",))
-    assert [one.pool for one in found] == POOLS
-    assert all(len(train) == 16 for train in notes.given)
-
-
 def test_the_judge_that_ranks_held_out_questions_best_is_chosen():
     def ordered(*scores):
         return lambda one: np.array(scores)

@@ -19,7 +19,6 @@ from deepera_graph.calibration.statistics import (
 )
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute, evaluate_run, to_run
-from deepera_graph.lab.training.lessons.augment import add_variants
 from deepera_graph.lab.training.lessons.pools import Pool
 from deepera_graph.lab.training.weights import SCORE, Log, log_nothing
 
@@ -130,7 +129,6 @@ def cross_validate(
     *,
     n_folds: int = N_FOLDS,
     seed: int = 0,
-    variants: Collection[str] = (),
     without: Collection[str] = (),
     train_on: Collection[Pool] | None = None,
     log: Log = log_nothing,
@@ -151,8 +149,7 @@ def cross_validate(
         train = [one for one in teaching if fold_of[one.group] != fold]
         test = [one for one in pools if fold_of[one.group] == fold]
         log({"step": "fold", "fold": fold, "train": len(train), "test": len(test)})
-        taught = add_variants(train, kinds=variants, seed=seed)
-        scorer = learn(taught, seed=seed, log=log, without=without)
+        scorer = learn(train, seed=seed, log=log, without=without)
         scored.update({(one.pool.set, one.pool.id): one for one in score_pools(test, scorer, log)})
     return [scored[pool.set, pool.id] for pool in pools]
 

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import import_module
@@ -125,11 +125,8 @@ def open_feature_cache(
         yield None
         return
     name = sha256("".join([_FORMAT, *map(sha256_of, weights)]).encode()).hexdigest()[:16]
-    cache = FeatureCache(folder / f"looks-{name}.sqlite")
-    try:
+    with closing(FeatureCache(folder / f"looks-{name}.sqlite")) as cache:
         yield cache
-    finally:
-        cache.close()
 
 
 def _name_rows(key: Key) -> tuple[bytes, bytes]:

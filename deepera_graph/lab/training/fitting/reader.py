@@ -51,7 +51,6 @@ ReadPairs = Callable[[Sequence[tuple[str, str]]], list[float]]  # log odds of ev
 class ReaderPlan:
     """How the reader is trained."""
 
-    base: Path | None = None  # layout of transformers; None: the package of the encoder's base
     start: Path | None = None  # a reader as ONNX to go on from; None: the base
     epochs: float = 2.2  # 0 teaches nothing: the reader at the start is kept as it is
     minutes: float = math.inf  # after which it ends, the learning rate having fallen by then
@@ -71,9 +70,9 @@ class ReaderTraining:
         self._plan, self._log = plan, log
         self._torch.manual_seed(plan.seed)
         self._chance = Random(plan.seed)
-        self._source = plan.base or Path(str(import_package(BASE_MODULE).__file__)).parent / "model"
-        self._tokens = _open_tokenizer(self._source)
-        self._network = build_network(self._torch, self._source)
+        source = Path(str(import_package(BASE_MODULE).__file__)).parent / "model"
+        self._tokens = _open_tokenizer(source)
+        self._network = build_network(self._torch, source)
         if plan.start is not None:
             take_weights(self._torch, self._network, plan.start)
         self._device = "cuda" if self._torch.cuda.is_available() else "cpu"

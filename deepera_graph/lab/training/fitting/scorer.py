@@ -283,7 +283,7 @@ def fit_topics(
             golden_first = np.argsort(-row.labels, kind="stable")[:TOP_CLAIM]
             taught.append((row.split, features[golden_first], row.labels[golden_first] > 0))
     log({"step": "topic", "pools": len(taught), "passages": sum(len(x) for _, x, _ in taught)})
-    return _fit_splits(taught, TOPIC_ROUNDS, seed), _fit_binary(taught, TOPIC_ROUNDS, seed)
+    return _fit_splits(taught, TOPIC_ROUNDS, seed)
 
 
 def fit_links(
@@ -303,14 +303,13 @@ def fit_links(
         both = own[:, None] & own[None]
         taught.append((row.split, pairs[either], both[either]))
     log({"step": "link", "pools": len(taught), "pairs": sum(len(x) for _, x, _ in taught)})
-    return _fit_splits(taught, LINK_ROUNDS, seed), _fit_binary(taught, LINK_ROUNDS, seed)
+    return _fit_splits(taught, LINK_ROUNDS, seed)
 
 
-def _fit_splits(taught: Sequence[_Taught], rounds: int, seed: int) -> list[Trees]:
-    return [
-        _fit_binary(exclude_split(taught, split, itemgetter(0)), rounds, seed)
-        for split in range(N_SPLITS)
-    ]
+def _fit_splits(taught: Sequence[_Taught], rounds: int, seed: int) -> tuple[list[Trees], Trees]:
+    fit = partial(_fit_binary, rounds=rounds, seed=seed)
+    splits = [fit(exclude_split(taught, split, itemgetter(0))) for split in range(N_SPLITS)]
+    return splits, fit(taught)
 
 
 def _fit_binary(taught: Sequence[_Taught], rounds: int, seed: int) -> Trees:

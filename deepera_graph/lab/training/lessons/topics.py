@@ -57,7 +57,8 @@ def read_topics(path: Path) -> Iterator[Instance]:
         strange = [text for place, text in texts if place != number]
         for question in topic.questions:
             others = chance.sample(strange, min(_N_OTHERS, len(strange)))
-            contexts = [*_own_contexts(topic, question), *map(_other, others)]
+            contexts = [*_own_contexts(topic, question)]
+            contexts += [Context(id="0", text=text) for text in others]
             yield _instance(path, topic, question, contexts)
 
 
@@ -89,10 +90,6 @@ def _own_contexts(topic: _Topic, question: _Question) -> Iterator[Context]:
     for kind, texts in kinds.items():
         for text in texts:
             yield Context(id="0", text=text, is_distractor=True, distractor_type=kind)
-
-
-def _other(text: str) -> Context:
-    return Context(id="0", text=text)
 
 
 def _all_texts(topic: _Topic) -> list[str]:
