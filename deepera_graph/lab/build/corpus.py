@@ -5,7 +5,7 @@ import sqlite3
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice, pairwise
@@ -215,9 +215,14 @@ class Corpus:
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
-    def transact(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def transact(self) -> Iterator[None]:
         """Write all of a block at once."""
-        return _transact(self._connection)
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("COMMIT")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -250,15 +255,6 @@ _NEXT_CHUNKS = (
 
 def _hash(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
-
-
-@contextmanager
-def _transact(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.execute("COMMIT")
 
 
 class _Documents(Mapping[str, Document]):

@@ -11,7 +11,14 @@ from deepera_graph import __version__
 from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.judges.base import Judge
 from deepera_graph.lab.asking import of_run
-from deepera_graph.lab.rankers.base import CandidatePassage, Job, Note, Ranker, Ranking
+from deepera_graph.lab.rankers.base import (
+    CandidatePassage,
+    Job,
+    Note,
+    Ranker,
+    Ranking,
+    as_document,
+)
 from deepera_graph.pipeline.score import evidence_wanted, is_proven
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
@@ -119,7 +126,7 @@ class DeepEra(Ranker):
         summaries = self._summaries
         for (question, passages), noted, intent in zip(jobs, notes, intents, strict=True):
             summaries.learn(question, passages, noted, intent)
-        shown = [(question, list(map(_to_passage, passages))) for question, passages in jobs]
+        shown = [(question, list(map(as_document, passages))) for question, passages in jobs]
         results = summaries.reranker.batch(shown, config=self._config)
         for result in results:
             self._usage += result.total_usage
@@ -132,7 +139,7 @@ class DeepEra(Ranker):
 
     def results(self, jobs: Sequence[Job]) -> list[RerankResult]:
         """Return all that the reranker says of many questions."""
-        shown = [(question, [_to_passage(one) for one in passages]) for question, passages in jobs]
+        shown = [(question, list(map(as_document, passages))) for question, passages in jobs]
         results = self._reranker.batch(shown, config=self._config)
         for result in results:
             self._usage += result.total_usage
@@ -266,8 +273,3 @@ class _NoIntent(Runnable[IntentTask, Intent]):
     ) -> Intent:
         """Raise `AnswerError`."""
         raise AnswerError("intent recognition is off")
-
-
-def _to_passage(passage: CandidatePassage) -> dict[str, Any]:
-    known = {key: passage[key] for key in ("title", "section") if passage[key]}
-    return {"id": passage["id"], "text": passage["text"], "metadata": known}

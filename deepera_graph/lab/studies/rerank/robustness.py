@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata  # type: ignore[import-untyped]  # has no stubs
+from scipy.stats import ks_2samp, rankdata  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.calibration.statistics import Floats, Values
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
@@ -157,9 +157,7 @@ def ks_distance(first: Floats, second: Floats) -> float:
     """Return the Kolmogorov-Smirnov distance of two samples, in [0, 1]; not a number for none."""
     if not len(first) or not len(second):
         return float("nan")
-    values = np.union1d(first, second)
-    shares = [np.searchsorted(np.sort(one), values, "right") / len(one) for one in (first, second)]
-    return float(np.abs(shares[0] - shares[1]).max())
+    return float(ks_2samp(first, second, method="asymp").statistic)
 
 
 def study_stability(runner: StudyRunner) -> StudyResult:
