@@ -22,6 +22,7 @@ from deepera_graph.evidence.clauses import (
     stems,
 )
 from deepera_graph.evidence.table.effects import (
+    FROM_TO,
     INTERVAL,
     NAMED,
     SIGNIFICANT,
@@ -64,9 +65,13 @@ def list_contrasts(statement: str, sentence: str) -> list[str]:
 def _find_nearest(one: Clause, known: Sequence[Clause]) -> Clause | None:
     """Return the part with most words of a statement; None if several are as near, or none is."""
     # What acts in the first one acts in others, too: "wax cut rust, but scab was unchanged".
+    # Of parts that share as many, the one that shares most words that tell no change is nearer.
     about, first = one.about, stems(_SUBJECT.split(known[0].text)[0])
     shared = [len(about & (other.about | first)) for other in known]
     nearest = [other for other, n in zip(known, shared, strict=True) if n == max(shared)]
+    things = stems(_CHANGES.sub(" ", one.whole))
+    told_of = [len(things & (other.about | first)) for other in nearest]
+    nearest = [other for other, n in zip(nearest, told_of, strict=True) if n == max(told_of)]
     told = stems(NOTHING.sub(" ", nearest[0].text)) - GROUPED  # "Mould did not differ" has one
     topic = stems(_SUBJECT.split(nearest[0].text)[0]) - MEASURES
     is_near = max(shared) >= min(_LEAST_SHARED, max(len(told), 1)) or (topic and topic <= about)
@@ -194,6 +199,8 @@ def _read_sides(part: Clause) -> Iterator[_Side]:
             axis, way = _weigh_word(found["how"])
             other = stems(found["other"] or "") or {CONTROL for _ in found["other"] or ""}
             what, *beside = PATTERNS["beside"].split(found["what"], maxsplit=1)
+            if PATTERNS["frequency"].match(what):
+                what = found.groupdict().get("deed") or what
             who = _name(" ".join([found["who"], *beside]))
             yield _Side(found["how"].lower(), axis, way, stems(what), who, other)
 
@@ -333,6 +340,7 @@ def _find_pair(text: str) -> list[re.Match[str]]:
 
 def _turn_numbers(one: Clause, other: Clause) -> Iterator[str]:
     """Yield numbers whose groups are exchanged, and a change that they turn around."""
+    yield from _turn_course(one, other)
     known = _read_numbers(other)
     if known is None or known.shown[0] == known.shown[1]:
         return
@@ -349,6 +357,20 @@ def _turn_numbers(one: Clause, other: Clause) -> Iterator[str]:
         or NOTHING.search(f"{one.text}. {other.text}")
     ):
         yield from _turn_order(one, other, known)
+
+
+def _turn_course(one: Clause, other: Clause) -> Iterator[str]:
+    """Yield what a statement lowers, and goes from a lower to a higher number in a sentence."""
+    course, mine = FROM_TO.search(other.text), _read_action(one)
+    is_other = PATTERNS["lacking"].search(f"{one.text} {other.text}") or NOTHING.search(other.text)
+    if course is None or mine is None or mine.axis != "amount" or is_other:
+        return
+    gain = to_float(course["high"]) - to_float(course["low"])
+    about = other.about
+    is_same = (mine.what - MEASURES) & about and (mine.who - GENERAL) & about
+    if is_same and CONTROL not in about and mine.way * gain < 0:
+        shown = f"{course['low']} to {course['high']}"
+        yield f"{OPPOSITE}{mine.word}, where the passage has a change from {shown}"
 
 
 def _turn_order(one: Clause, other: Clause, known: _Numbers) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What of a statement a work lacks: numbers, outcomes, and the population that it is of."""
 
 import re
+from collections.abc import Mapping
 
 from deepera_graph.evidence.clauses import GENERAL, PATTERNS, list_denials, stems
 from deepera_graph.judges.heuristic.topicality import same_meaning
@@ -16,7 +17,17 @@ _POPULATIONS = """
     dogs,dog cats,cat pigs,pig,porcine monkeys,monkey,macaques elderly,older athletes,athlete
     people,humans,human,patients,participants,persons,volunteers
     """
-_GROUPS = {word: one.split(",")[0] for one in _POPULATIONS.split() for word in one.split(",")}
+_CROPS = """
+    wheat maize,corn rice barley oats,oat rye sorghum millet soybean,soybeans,soya potato,potatoes
+    tomato,tomatoes cotton rapeseed,canola sunflower,sunflowers sugarcane cassava
+    """
+
+
+def _name_kinds(lists: str) -> dict[str, str]:
+    return {word: one.split(",")[0] for one in lists.split() for word in one.split(",")}
+
+
+_GROUPS, _KINDS_OF_CROPS = _name_kinds(_POPULATIONS), _name_kinds(_CROPS)
 _ANIMALS = frozenset(["mice", "rats", "dogs", "cats", "pigs", "monkeys"])
 
 
@@ -25,7 +36,9 @@ def find_gaps(statement: str, text: str) -> list[str]:
     missing = [term for term in missing_terms(statement, text) if re.search(r"\d", term)]
     missing += _list_unnamed(statement, text)
     notes = [f"not in what was read: {', '.join(missing)}"] if missing else []
-    return [*notes, *_compare_populations(_populations(statement), _populations(text))]
+    for kinds in (_GROUPS, _KINDS_OF_CROPS):
+        notes += _compare_populations(*(_list_kinds(one, kinds) for one in (statement, text)))
+    return notes
 
 
 def _list_unnamed(statement: str, text: str) -> list[str]:
@@ -60,5 +73,5 @@ def _list(groups: frozenset[str]) -> str:
     return ", ".join(sorted(groups))
 
 
-def _populations(text: str) -> frozenset[str]:
-    return frozenset(_GROUPS[one] for one in words(text) if one in _GROUPS)
+def _list_kinds(text: str, kinds: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(kinds[one] for one in words(text) if one in kinds)

@@ -36,6 +36,8 @@ RIPE = (
         ("Rust was less frequent with wax than with control.", RUST),
         ("Rust was more frequent with control than with wax.", RUST),
         ("Wax reduced rust.", RUST),
+        ("Wax lowered the weight of apples.", "Without wax, weight rose from 4 to 9 g."),
+        ("Raw apples cracked more often than waxed.", "6% of waxed apples cracked, 47% of raw."),
         ("Single doses of wax gave no protection.", DOSES),
         ("Wax gave protection daily, but not in single doses.", DOSES),
         ("Daily wax gave protection.", DOSES),
@@ -243,6 +245,21 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
             "12.1%",
         ),
         ("No-till cut yields.", "Yields were the same.", NO_CHANGE),
+        (
+            "Wax reduced the number of mites.",
+            "Wax reduced the number of flies, whereas the number of mites was not affected.",
+            NO_CHANGE,
+        ),
+        (
+            "Wax lowered the firmness of apples.",
+            "Wax improved firmness after 200 days from 58.4 to 71.2 N.",
+            "it may say the opposite: lowered, where the passage has a change from 58.4 to 71.2",
+        ),
+        (
+            "Waxed apples cracked more often than raw apples.",
+            "6% of waxed apples were cracked and 47% of raw ones.",
+            "it may say the opposite: more, where the numbers of the passage are 6% and 47%",
+        ),
     ],
 )
 def test_what_differs_is_told(claim, sentence, note):
@@ -324,6 +341,26 @@ def test_what_was_done_decides_no_finding(tmp_path):
     text = f"Apples were given wax for 8 weeks. {MOULD}"
     pair = judge(tmp_path, "Wax improved the firmness of apples.", text)
     assert (pair.verdict, pair.notes) == ("not_found", (NO_CHANGE,))
+
+
+def test_neither_a_design_nor_another_dose_decides_a_finding(tmp_path):
+    text = (
+        "In a randomised complete block experiment we applied 0, 10 or 30 t ha-1 of wood biochar "
+        "to 12 plots and counted earthworms in spring. Earthworm abundance was 41% lower in plots "
+        "that received 30 t ha-1 than in unamended plots (95% CI 22 to 56%, P = 0.003). At 10 t "
+        "ha-1 abundance did not differ from the control (P = 0.48)."
+    )
+    claim = "Biochar applied at 30 t per hectare reduced earthworm abundance by 41%."
+    pair = judge(tmp_path, claim, text)
+    assert pair.quote.startswith("Earthworm abundance was 41% lower")
+    assert "opposite" not in "".join(pair.notes)
+
+
+def test_another_crop_is_another_population(tmp_path):
+    text = "Inoculation increased the uptake of phosphorus by 1.9-fold in adult maize."
+    pair = judge(tmp_path, "Inoculation increased the uptake of phosphorus by wheat.", text)
+    note = "another population: it is of maize, and not of wheat"
+    assert (pair.verdict, pair.notes) == ("partly", (note,))
 
 
 def test_what_may_be_due_to_chance_supports_in_part_alone(tmp_path):

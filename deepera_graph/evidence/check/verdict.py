@@ -30,7 +30,7 @@ from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.stores.words import WordIndex
-from deepera_graph.text.drift import turned_changes, turned_findings
+from deepera_graph.text.drift import hide_designs, turned_changes, turned_findings
 from deepera_graph.text.words import GENERAL_STEMS, content_words, split_sentences, stem_verb
 from deepera_graph.usage import Usage
 
@@ -64,7 +64,9 @@ _NO_RESULT = re.compile(
 # What was done, where nothing is found: "we randomised 96 women", "mice were fed wax".
 _DONE = re.compile(
     r"\brandomi[sz]|\b(?:were|was|been|we|underwent)\s+(?:\w+ly\s+)?(?:randomi[sz]|assigned|allocated"
-    r"|compared|recruited|enrolled|fed|given|received?|pooled|followed|studied|included|searched|invited|counted|measured|recorded)\b",
+    r"|compared|recruited|enrolled|fed|given|received?|pooled|followed|studied|included|searched|invited|counted|measured|recorded"
+    r"|applied|sampled|collected|surveyed|exposed|inoculated|planted|sown|stored|warmed|heated|cycled|charged|assembled|doped|coated"
+    r"|sintered|synthesi[sz]ed|prepared|trained)\b",
     re.IGNORECASE,
 )
 # What names a treatment or a group, and no finding: "stress reduction", "shift-working", "no tea".
@@ -155,7 +157,10 @@ def choose_nearest(statement: str, pool: RerankResult) -> RankedPassage:
 
 
 def _is_procedure(sentence: str) -> bool:
-    return bool(_DONE.search(sentence)) and not read_words(_NAMES.sub(" ", sentence)).finds
+    return (
+        bool(_DONE.search(sentence))
+        and not read_words(_NAMES.sub(" ", hide_designs(sentence))).finds
+    )
 
 
 def _list_turned(statement: str, sentence: str) -> list[str]:
@@ -228,9 +233,11 @@ def _list_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> lis
 
 
 def _deny_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> list[str]:
-    """Quote a finding of what a sentence lacks: no change, or one that the claim leaves out."""
+    """Quote the finding nearest to what a sentence lacks: no change, or what a claim leaves out."""
     missing = _topic(statement) - stems(sentence) - GENERAL_STEMS - {CONTROL}
-    near = (one for one in others if missing & stems(one))
+    near = [one for one in others if missing & stems(one)]
+    shared = [len(_topic(statement) & stems(one)) for one in near]
+    near = [one for one, n in zip(near, shared, strict=True) if n == max(shared)]
     turned = (FINDS_NOTHING, KEEPS)
     against = (
         one for one in near if any(n.startswith(turned) for n in list_contrasts(statement, one))
