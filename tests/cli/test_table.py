@@ -91,6 +91,13 @@ def test_a_column_that_rules_cannot_fill_is_noted_with_what_it_may_be(deepera):
     ]
 
 
+def test_notes_of_a_table_in_cells_are_said(deepera):
+    args = ("table", QUESTION, LIBRARY, "--format", "csv", "--columns", "n,designn")
+    note = "only a chat model can fill the column 'designn'; did you mean 'design'?"
+    assert note in deepera(*args).stderr
+    assert note not in deepera(*args, "--quiet").stderr
+
+
 def test_a_table_goes_on_with_what_is_kept_beside_it(deepera, tmp_path):
     out = tmp_path / "t.json"
     args = ("table", QUESTION, LIBRARY, "--quiet", "-o", out)

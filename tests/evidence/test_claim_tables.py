@@ -58,6 +58,15 @@ def test_a_row_that_cannot_be_read_is_named_and_others_are_checked(tmp_path, row
         read(tmp_path, f"{row}\n")
 
 
+@pytest.mark.parametrize("text", ["", "claim,reference\n"])
+def test_a_table_without_a_row_is_told_as_such_beside_a_list_of_references(tmp_path, text):
+    table, works = tmp_path / "claims.csv", tmp_path / "works.bib"
+    table.write_text(text)
+    works.write_text("@article{lund, title={Wax on apples}, year={2018}}\n")
+    with pytest.raises(InputError, match=r"claims\.csv: has no row with a claim"):
+        read_manuscript(table, bibliography=works)
+
+
 def test_a_row_without_a_reference_is_told_as_such(tmp_path):
     works = WorkLibrary([Document(id="w", page_content="Wax keeps apples firm.")])
     report = ManuscriptCheck(library=works).check(read(tmp_path, f"{GOOD}Kelp slows waves;\n"))

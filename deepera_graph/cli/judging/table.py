@@ -155,6 +155,9 @@ def table(
             raise typer.Exit(OK)
         with progress_bar("reading studies", hidden=output.quiet):
             made = tabulator.tabulate(question, found)
+        if form in ("csv", "xlsx") and not output.quiet:  # which have no place for notes
+            for note in made.notes:
+                say(note)
         made = replace(made, notes=(*candidates.notes, *made.notes))
     _write(made, form, chosen, output)
     raise typer.Exit(place.exit_code)

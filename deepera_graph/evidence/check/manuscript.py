@@ -317,8 +317,9 @@ def _read_pairs(
             claims.append(
                 Claim(number=len(claims) + 1, sentence=claim, statement=claim, keys=tuple(keys))
             )
-    if faults and not claims:
-        raise InputError(f"{path}, {faults[0]}")
+    if not claims:
+        fault = f", {faults[0]}" if faults else ": has no row with a claim"
+        raise InputError(f"{path}{fault}")
     if not listed.references:
         known = "column `reference`, `doi`, `key` or `title`"
         raise InputError(f"{path}: no references found: it has no {known}, or it is empty")
