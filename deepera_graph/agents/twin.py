@@ -77,11 +77,11 @@ def call_in_thread(do: Callable[..., Any], *args: Any) -> TwinCall:
     return TwinCall(partial(do, *args), partial(asyncio.to_thread, do, *args))
 
 
-def as_work(give: Callable[..., Any]) -> Callable[..., Work[Any]]:
-    """Return the work of a function: a plain one for `do`, an async one for `ado`."""
+def as_work(give: Callable[..., Any], *, in_thread: bool = False) -> Callable[..., Work[Any]]:
+    """Return the work of a function; for `ado` it is async, or is called *in_thread*."""
 
     def work(*args: Any) -> Work[Any]:
-        return (yield call(give, give, *args))
+        return (yield call_in_thread(give, *args) if in_thread else call(give, give, *args))
 
     return work
 

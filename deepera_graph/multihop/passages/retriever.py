@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import (
@@ -15,7 +14,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
-from deepera_graph.agents.twin import Work, ado, as_work, ask, call_in_thread, do
+from deepera_graph.agents.twin import Work, ado, as_work, ask, do
 from deepera_graph.errors import BackendError, InputError, RoleError, SettingsError
 from deepera_graph.multihop.agent.adaptive import (
     BATCH_SIZE,
@@ -152,9 +151,8 @@ class AdaptiveRetriever(BaseRetriever):
         self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
     ) -> AdaptiveRun:
         """Do what `find` does, in the running loop."""
-        revise = None if self.arescore is None else as_work(self.arescore)
-        if revise is None and self.rescore is not None:
-            revise = partial(_in_thread, self.rescore)
+        own: ARevise | Revise | None = self.arescore or self.rescore
+        revise = None if own is None else as_work(own, in_thread=self.arescore is None)
         return await ado(self.work(question, k, config, revise=revise))
 
     def work(
@@ -215,11 +213,6 @@ class AdaptiveRetriever(BaseRetriever):
         most = self.k if k is None else k
         check_at_least("k", most, 1)
         return _Searched(self, question, most, config, self._scores())
-
-
-def _in_thread(rescore: Revise, *given: Any) -> Work[Sequence[float]]:
-    revised: Sequence[float] = yield call_in_thread(rescore, *given)
-    return revised
 
 
 def _describe_first(error: ValidationError) -> str:
