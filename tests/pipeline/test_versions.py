@@ -137,6 +137,7 @@ def test_the_article_leads_its_study_where_it_is_nearly_as_good():
     assert [[one.id for one in study] for study in far.studies] == [["preprint", "article"]]
     sources = [of(**PREPRINT), of(**ARTICLE)]
     assert order_passages([(0.8, "evidence"), (0.75, "possible")], sources) == [0, 1]
+    assert order_passages([(0.84, "evidence"), (0.72, "evidence")], sources) == [1, 0]
 
 
 def test_a_study_has_the_direction_of_its_article_where_that_is_nearly_as_good():
