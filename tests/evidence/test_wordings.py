@@ -41,6 +41,7 @@ def show(text, *names):
         ("Forty-eight commercial 18650 cells were cycled in 2032 coin cells.", "48"),
         ("Nine 21700 lithium-ion cells were cycled.", "9"),
         ("We followed 18650 patients.", "18650"),
+        ("It had no effect (t test, p = 0.18; 12 and 11 cells).", ""),
     ],
 )
 def test_a_size_is_of_all_groups_and_not_of_each(text, size):
@@ -104,6 +105,13 @@ def test_a_design_of_others_is_not_that_of_a_study(text, design):
             "-0.08 µmol CO2 m-2 s-1 | lower",
         ),
         ("Yield was higher by 0.4 t ha−1 (95% CI 0.1 to 0.7 t ha−1).", "0.4 t ha−1 | higher"),
+        ("Pressure raised efficiency from 98.1 to 99.2 % and more than doubled life.", " | higher"),
+        ("Salt raised resistance by 1.8 mΩ (95% CI 0.9-2.7 mΩ).", "1.8 mΩ | higher"),
+        (
+            "Less cobalt lowered the onset by 18 °C (95% CI 11 to 25) and capacity by 2% (not "
+            "significant).",
+            "18 °C | lower",
+        ),
         ("Capacity loss was 9.8% in cells with salt and 9.5% in cells without.", ""),
         (
             "Loss was 9.8% with salt and 9.5% without (difference 0.3 percentage points, "
@@ -142,6 +150,11 @@ def test_a_p_value_is_read_in_many_styles(said, p):
 def test_an_interval_goes_before_words(said, interval):
     found = show(f"Fish did not delay dementia ({said}).", "interval", "direction")
     assert found == f"{interval} | lower"
+
+
+def test_of_several_intervals_without_an_effect_none_is_taken():
+    said = "Life was 3120 (95% CI 2960-3290) at 25 °C and 1380 (95% CI 1290-1480) at 45 °C."
+    assert show(said, "effect", "interval") == " | "
 
 
 @pytest.mark.parametrize(

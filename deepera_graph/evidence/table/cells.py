@@ -48,6 +48,7 @@ _NEXT = re.compile(r"_\s*(?:,(?!\s*respectively)|\b(?:and|or|but)\b)(?=[^_]*_*\Z
 _PAIR = re.compile(r"\bbetween\s+[^,;()_]{1,60}?\sand\b", re.IGNORECASE)
 _FIRST_TURN = re.compile(r"\s*(?:(?:al)?though|while|whereas|despite)\b", re.IGNORECASE)
 _OF_SAME = re.compile(r"(?:ed|es|ose|ell)\s+(?:it|them)\b")
+_OF_ALL = re.compile(r"neither|none", re.IGNORECASE)
 # A clause without a subject may be of the comparison before it: "but did not differ".
 _NO_SUBJECT = re.compile(
     r"\s*(?:not|no|did|does|do|was|were|is|are|it|they|without|only|remained|which)\b",
@@ -157,10 +158,8 @@ def _read_sentence(said: str, start: int, asked: AskedOutcome | None) -> dict[st
     clause = _cut_clause(said, effect or P.search(said))
     end, most_end = _find_reach(said, effect, clause)
     p = P.search(said, end, most_end) or _find_before(said, clause[0], effect)
-    interval = INTERVAL.search(said, end, most_end) or (
-        BARE_INTERVAL.match(said, effect.end()) if effect and is_named(effect) else None
-    )
-    null = NULL.search(said[slice(*clause)])
+    interval = _find_interval(said, effect, end, most_end)
+    null = _find_null(said, effect, clause, most_end)
     is_told = effect or p or interval or FROM_TO.search(said) or (null and not _AIM.search(said))
     if not is_told:
         return {}
@@ -182,6 +181,25 @@ def _read_sentence(said: str, start: int, asked: AskedOutcome | None) -> dict[st
     is_ratio = effect is not None and bool(effect.groupdict().get("ratio"))
     way = find_way(said, effect, bounds, p, null, is_ratio=is_ratio)
     return cells | ({"direction": Cell(value=way, span=(start, start + len(said)))} if way else {})
+
+
+def _find_interval(
+    said: str, effect: re.Match[str] | None, end: int, most_end: int
+) -> re.Match[str] | None:
+    """Return the interval of an effect; beside none, the only one."""
+    found = INTERVAL.search(said, end, most_end)
+    if effect is None:
+        return None if found and INTERVAL.search(said, found.end(), most_end) else found
+    return found or (BARE_INTERVAL.match(said, effect.end()) if is_named(effect) else None)
+
+
+def _find_null(
+    said: str, effect: re.Match[str] | None, clause: Span, most_end: int
+) -> re.Match[str] | None:
+    """Return what says that nothing differs, but not of another effect behind the first."""
+    found = NULL.search(said[slice(*clause)])
+    is_behind = found and effect and clause[0] + found.start() >= most_end
+    return None if found and is_behind and not _OF_ALL.search(found[0]) else found
 
 
 def _cut_clause(said: str, effect: re.Match[str] | None) -> Span:

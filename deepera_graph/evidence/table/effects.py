@@ -13,7 +13,7 @@ _UNIT = (
     r"(?:\s(?!(?:to|and)\b)[a-zA-Zµμ]{1,11}(?:\s[A-Z][A-Za-z]{0,4}\d?)?(?:\s[a-zA-Z]{1,3}\s?[-−–⁻]\s?[1-3¹²³]\b){1,3}"
     r"|\s?%|\s?°C|[-\s]?fold\b|\s?(?:[a-zA-Zµμ]{1,6}/(?:[a-zA-Zµμ]{1,6}\d?|min|day))|\sper\s?cent\b"
     r"|(?:\sper\s?cent(?:age)?|[-\s]percentage)[-\s]points?\b"
-    r"|\s(?:mm\s?Hg|kcal|kJ|kg|mg|µg|μg|g|mm|cm|km|µm|μm|nm|m|[GMk]?Pa|[kM]?N|mL|L|bpm|beats|dB|Hz|mV|V|mW|kW|W"
+    r"|\s(?:mm\s?Hg|kcal|kJ|kg|mg|µg|μg|g|mm|cm|km|µm|μm|nm|m|[GMk]?Pa|[kM]?N|mL|L|bpm|beats|dB|Hz|mV|V|mW|kW|W|k?Wh|m?Ah|[mkM]?Ω|[mµ]S|[mµn]M|[mµ]?mol|t|ha|cycles"
     rf"|pp|ppm|ppb|K|points?|units?|{_TIME}|times|SDs?|standard\s+deviations?)\b"
     r"(?:\s[a-zA-Z]{1,3}\s?[-−–⁻]\s?[1-3¹²³]\b)?)"
 )
@@ -91,7 +91,7 @@ _COMPARED = (
     r"|slower|heavier|lighter|increase|decrease|reduction|rise|fall|drop|gain|loss)\b"
 )
 _MORE = re.compile(
-    rf"(?<![\w.,±])(?<!±\s)(?:(?!{_NUMBER}\s(?:{_TIME})\b)|{_WHEN}){_TOLD}\s+(?:[(\[][^()\[\]]*[)\]]\s+)?(?:(?:per\s+)?\w+\s+)?{_COMPARED}"
+    rf"(?<![\w.,±])(?<!±\s)(?:(?!{_NUMBER}\s(?:{_TIME})\b)|{_WHEN}){_TOLD}\s+(?:[(\[][^()\[\]]*[)\]]\s+)?(?:(?:per\s+)?(?!(?:and|or|but|with|to)\b)\w+\s+)?{_COMPARED}"
 )
 _OF = re.compile(
     r"\b(?:increase|decrease|reduction|rise|fall|drop|gain|loss|decline|difference)"

@@ -149,7 +149,7 @@ _ASKED_BEFORE = re.compile(
 )
 # What a group had, and not of how many it is: "mean 61 vs 25 beetles", "on average 25 beetles".
 _VALUE_BEFORE = re.compile(
-    r"\d\s+(?:vs\.?|versus|against|(?:as\s+)?compared\s+(?:with|to))\s+$"
+    r"\d\s+(?:and|or|vs\.?|versus|against|(?:as\s+)?compared\s+(?:with|to))\s+$"
     r"|\b(?:means?|medians?|averag\w+)\s+(?:(?:of|was|were)\s+)?(?:\d[\d.,]*\s+and\s+)?$",
     re.IGNORECASE,
 )
