@@ -298,8 +298,7 @@ class _Work:
         pruned = (
             [] if self.judging.stop else [id for id in everything if not self.judging.was_asked(id)]
         )
-        if pruned:
-            self.candidates.left_out["pruned"] += pruned
+        self.candidates.left_out["pruned"] += pruned
         return pruned
 
     def _is_noisy(self, branch: Sequence[str]) -> bool:

@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +32,13 @@ from deepera_graph.errors import FailedShareError, SettingsError
 from deepera_graph.lab.data.readers import HopData, HopQuestion
 from deepera_graph.lab.metrics.answers import answer_tokens, token_overlap
 from deepera_graph.lab.studies.experiment import Resampling
-from deepera_graph.lab.studies.multihop.methods import BATCH_SIZE, BUDGET, N_FIRST, HopSearch
+from deepera_graph.lab.studies.multihop.methods import (
+    BATCH_SIZE,
+    BUDGET,
+    N_FIRST,
+    HopSearch,
+    take_in_turn,
+)
 from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.multihop.agent.agent import MultiHopAgent
 from deepera_graph.multihop.agent.roles import (
@@ -230,8 +235,7 @@ def _row(
 def _recall(question: HopQuestion, result: MultiHopResult) -> float:
     """Return recall of the evidence, filled up by the steps' passages in turn, ten in all."""
     lists = [[name_passage(one) for one in step["passages"]] for step in result.steps]
-    turns = (name for turn in zip_longest(*lists) for name in turn if name is not None)
-    names = list(dict.fromkeys([*map(name_passage, result.evidence), *turns]))[:_K]
+    names = list(dict.fromkeys([*map(name_passage, result.evidence), *take_in_turn(lists)]))[:_K]
     return len(question.supporting.intersection(names)) / len(question.supporting)
 
 

@@ -1,7 +1,7 @@
 """Retrieval for questions of several hops: methods compared at one budget of passages read."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, zip_longest
@@ -51,7 +51,8 @@ class HopSearch:
         # called with the passages embedded so far
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
-        self._data, self._embeddings = data, embeddings
+        self._data = data
+        self.embeddings = embeddings  # what passages and queries are embedded with
         self._names = [*data.passages]
         self._bm25 = CorpusBM25({name: join_title(one) for name, one in data.passages.items()})
         self.graph = self._open_graph(keep, on_progress)
@@ -69,14 +70,14 @@ class HopSearch:
             except StoreError:
                 pass  # it is made anew
             else:
-                known = graph.is_made_with(self._embeddings) and graph.k == k
                 if (
-                    known
+                    graph.is_made_with(self.embeddings)
+                    and graph.k == k
                     and len(graph) == len(passages)
                     and all(graph.find_text(one) == name_passage(one) for one in passages)
                 ):
                     return graph
-        graph = NeighbourGraph.build(passages, self._embeddings, k, on_progress=on_progress)
+        graph = NeighbourGraph.build(passages, self.embeddings, k, on_progress=on_progress)
         if place is not None:
             graph.save(place)
         return graph
@@ -84,13 +85,8 @@ class HopSearch:
     def vector(self, query: str) -> Sequence[float]:
         """Return the vector of a query, embedded once."""
         if query not in self._asked:
-            self._asked[query] = self._embeddings.embed_query(query)
+            self._asked[query] = self.embeddings.embed_query(query)
         return self._asked[query]
-
-    @property
-    def embeddings(self) -> Embeddings:
-        """What passages and queries are embedded with."""
-        return self._embeddings
 
     def forget_queries(self) -> None:
         """Have each method pay for the queries that it embeds."""
@@ -123,9 +119,10 @@ class HopSearch:
 Method = Callable[[HopSearch, HopQuestion, int], list[str]]
 
 
-def _rerank(search: HopSearch, question: HopQuestion, budget: int) -> list[str]:
-    names = search.by_words(question.text, budget)
-    scores = dict(zip(names, search.cosines(question.text, names), strict=True))
+def _rerank(search: HopSearch, asked: str, budget: int, judged: str = "") -> list[str]:
+    """Order what words find by its cosine with what is asked, or with *judged*."""
+    names = search.by_words(asked, budget)
+    scores = dict(zip(names, search.cosines(judged or asked, names), strict=True))
     return sorted(names, key=lambda name: -scores[name])
 
 
@@ -191,29 +188,25 @@ def _quam(search: HopSearch, question: HopQuestion, budget: int) -> list[str]:
     return _nar_in_unit(search, question, budget, affinity=affinity)
 
 
-def _judge_steps(
-    search: HopSearch, question: HopQuestion, budget: int, *, with_path: bool
-) -> list[str]:
-    """Order what BM25 finds for each step by its cosine, with or without the answers before it."""
-    filled = question.filled_steps()
+def _rerank_steps(search: HopSearch, question: HopQuestion, budget: int) -> list[str]:
+    """Order what words find for each step by its cosine, with the answers before it."""
     path: list[PathStep] = []
-    lists: list[list[str]] = []
-    for asked, step in zip(filled, question.steps, strict=True):
-        names = search.by_words(asked, -(-budget // len(filled)))
-        judged = question_with_path(asked, path) if with_path else asked
-        scores = dict(zip(names, search.cosines(judged, names), strict=True))
-        lists.append(sorted(names, key=lambda name: -scores[name]))
+
+    def read(asked: str, share: int) -> list[str]:
+        judged = question_with_path(asked, path)
         path.append(
             {
                 "question": asked,
-                "answer": step.answer,
+                "answer": question.steps[len(path)].answer,
                 "status": "answered",
                 "support": "proven",
                 "cause": "",
                 "titles": [],
             }
         )
-    return _in_turn(lists, budget)
+        return _rerank(search, asked, share, judged)
+
+    return _by_steps(question, budget, read)
 
 
 def _expand(search: HopSearch, question: str, budget: int, width: int = WIDTH) -> list[str]:
@@ -227,10 +220,9 @@ def _expand(search: HopSearch, question: str, budget: int, width: int = WIDTH) -
     return [one.id for one in found.ranked]
 
 
-def _in_turn(lists: list[list[str]], budget: int) -> list[str]:
-    """Take one passage of each list in turn, each passage once."""
-    turns = (name for turn in zip_longest(*lists) for name in turn if name is not None)
-    return [*islice(dict.fromkeys(turns), budget)]
+def take_in_turn(lists: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield one of each list in turn."""
+    return (name for turn in zip_longest(*lists) for name in turn if name is not None)
 
 
 def _by_steps(
@@ -238,14 +230,15 @@ def _by_steps(
 ) -> list[str]:
     steps = question.filled_steps()
     share = -(-budget // len(steps))
-    return _in_turn([search(step, share) for step in steps], budget)
+    turns = take_in_turn([search(step, share) for step in steps])
+    return [*islice(dict.fromkeys(turns), budget)]
 
 
 METHODS: dict[str, Method] = {
     "bm25": lambda search, question, n: search.by_words(question.text, n),
     "dense": lambda search, question, n: search.by_meaning(question.text, n),
     "rrf": lambda search, question, n: search.by_both(question.text, n),
-    "rerank": _rerank,
+    "rerank": lambda search, question, n: _rerank(search, question.text, n),
     "nar": lambda search, question, n: _nar(
         search, question, search.by_words(question.text, max(n, N_FIRST)), n
     ),
@@ -257,8 +250,8 @@ METHODS: dict[str, Method] = {
     "expansion": lambda search, question, n: _expand(search, question.text, n),
     "steps-bm25": lambda search, question, n: _by_steps(question, n, search.by_words),
     "steps-rrf": lambda search, question, n: _by_steps(question, n, search.by_both),
-    "steps-rerank": partial(_judge_steps, with_path=False),
-    "steps-path": partial(_judge_steps, with_path=True),
+    "steps-rerank": lambda search, question, n: _by_steps(question, n, partial(_rerank, search)),
+    "steps-path": _rerank_steps,
     "steps-expansion": lambda search, question, n: _by_steps(
         question, n, lambda step, share: _expand(search, step, share, _STEP_WIDTH)
     ),
