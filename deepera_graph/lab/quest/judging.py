@@ -247,16 +247,9 @@ class JudgedPairs:
             )
 
     async def _grade(self, job: tuple[str, Sequence[Paper]]) -> dict[str, PairGrade]:
-        """Ask a judge; if it cannot be asked, or says nothing usable, no pair of it has a grade."""
         name, group = job
-        try:
-            return await ask_grades(self._tools.judges[name], self._question, group)
-        except AnswerError as error:
-            cause = f"unusable reply: {error}"
-        except (CallError, BackendError) as error:
-            self.failed_calls[name] += 1
-            cause = f"{_DOWN}{error}"
-        return {one.id: PairGrade(failure=cause[:_LONGEST_CAUSE]) for one in group}
+        asked = ask_grades(self._tools.judges[name], self._question, group)
+        return await self._or_failures(asked, name, group)
 
     async def _settle(self, pairs: Sequence[Pair]) -> None:
         groups = [*cut(pairs, self._plan.group)]
@@ -267,12 +260,19 @@ class JudgedPairs:
     async def _ask_rulings(self, group: Sequence[Pair]) -> dict[str, PairGrade]:
         said = {one.paper.id: one.said for one in group}
         papers = [one.paper for one in group]
+        asked = ask_rulings(self._tools.adjudicator, self._question, papers, said)
+        return await self._or_failures(asked, "adjudicator", papers)
+
+    async def _or_failures(
+        self, asked: Awaitable[dict[str, PairGrade]], who: str, papers: Sequence[Paper]
+    ) -> dict[str, PairGrade]:
+        """Wait for grades; of who cannot be asked, or says nothing usable, no pair has one."""
         try:
-            return await ask_rulings(self._tools.adjudicator, self._question, papers, said)
+            return await asked
         except AnswerError as error:
             cause = f"unusable reply: {error}"
         except (CallError, BackendError) as error:
-            self.failed_calls["adjudicator"] += 1
+            self.failed_calls[who] += 1
             cause = f"{_DOWN}{error}"
         return {one.id: PairGrade(failure=cause[:_LONGEST_CAUSE]) for one in papers}
 
