@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
@@ -48,8 +49,7 @@ class FamilyResult:
     telling: tuple[FeatureWeight, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DistractorKind:
+class DistractorKind(NamedTuple):
     """One type of distractor: how many, and the AUC of length and of style against the others."""
 
     name: str
@@ -58,8 +58,7 @@ class DistractorKind:
     style: Interval
 
 
-@dataclass(frozen=True, slots=True)
-class ArtefactShare:
+class ArtefactShare(NamedTuple):
     """A mark of text written to order, and the share that bears it, in [0, 1]."""
 
     name: str
@@ -100,12 +99,10 @@ def measure_realism(dataset: Dataset, *, kinds: Collection[str] | None = None) -
 
 def _build_report(name: str, found: PassageSample, golden: PassageSample | None) -> RealismReport:
     families = extract_features(found.texts)
-    golden_families = {} if golden is None else extract_features(golden.texts)
-    yardsticks = {
-        name: measure_separability(golden, family)
-        for name, family in golden_families.items()
-        if golden is not None
-    }
+    yardsticks: dict[str, Interval] = {}
+    if golden is not None:
+        for feature, family in extract_features(golden.texts).items():
+            yardsticks[feature] = measure_separability(golden, family)
     return RealismReport(
         name=name,
         n_questions=found.n_questions,
@@ -148,13 +145,8 @@ def _count_artefacts(found: PassageSample) -> list[ArtefactShare]:
     marks = []
     for name, holds in ARTEFACT_PATTERNS.items():
         bears = np.array([holds(text) for text in found.texts])[found.text]
-        marks.append(
-            ArtefactShare(
-                name,
-                float(bears[found.is_distractor].mean()),
-                float(bears[~found.is_distractor].mean()),
-            )
-        )
+        here, elsewhere = bears[found.is_distractor], bears[~found.is_distractor]
+        marks.append(ArtefactShare(name, float(here.mean()), float(elsewhere.mean())))
     return marks
 
 
@@ -218,7 +210,7 @@ def _tables(reports: Sequence[RealismReport]) -> Iterator[Grid]:
             *Column.several("number", "AUC of length", "AUC of style"),
         ),
         rows=tuple(
-            (report.name, one.name, one.n_distractors, *map(as_estimate, (one.length, one.style)))
+            (report.name, *one[:2], *map(as_estimate, one[2:]))
             for report in reports
             for one in report.kinds
         ),
@@ -246,7 +238,7 @@ def _tables(reports: Sequence[RealismReport]) -> Iterator[Grid]:
             *Column.several("percent", "distractors", "others"),
         ),
         rows=tuple(
-            (report.name, one.name, one.distractors, one.others)
+            (report.name, *one)
             for report in reports
             for one in report.marks
             if one.distractors or one.others

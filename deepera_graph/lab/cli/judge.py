@@ -35,6 +35,18 @@ _TABLES, _NUMBERS = "evaluation.md", "evaluation.json"
 _LONGEST_LINE = 90
 _data = partial(opt, panel="Data")
 _fits = partial(opt, panel="Judges fitted for the measurement")
+_split = partial(_data, "Judgements of a BEIR folder.", metavar="NAME")
+_candidates = partial(
+    _data,
+    "Documents that BM25 finds for a question of a BEIR folder.",
+    metavar="K",
+    setting="n_candidates",
+)
+_labels = partial(
+    opt,
+    "Labels on abstracts that the first --data holds, as in benchmarks/judge/abstracts.jsonl.",
+    metavar="FILE",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +57,8 @@ class PoolOptions:
         "A file or folder, see below; may be repeated.", metavar="PATH", needed=True
     )
     sets: str | None = _data("Only these sets.", metavar="NAME,...", shown="all", many=str)
-    split: str = _data("Judgements of a BEIR folder.", metavar="NAME", default="test")
-    candidates: int = _data(
-        "Documents that BM25 finds for a question of a BEIR folder.",
-        metavar="K",
-        default=100,
-        least=1,
-        setting="n_candidates",
-    )
+    split: str = _split(default="test")
+    candidates: int = _candidates(default=100, least=1)
     seed: int = opt("Random seed of splits, fits and intervals.", metavar="S", default=0, least=0)
     keep: Path | None = opt(
         "Keep what was read here for the next time, about 10 KB a text.",
@@ -69,21 +75,8 @@ class PoolOptions:
 class TrainingPoolOptions(PoolOptions):
     """What labelled passages are trained on."""
 
-    split: str = _data("Judgements of a BEIR folder.", metavar="NAME", default="train")
-    candidates: int = _data(
-        "Documents that BM25 finds for a question of a BEIR folder.",
-        metavar="K",
-        default=40,
-        least=2,
-        setting="n_candidates",
-    )
-
-
-def _labels() -> Any:
-    return opt(
-        "Labels on abstracts that the first --data holds, as in benchmarks/judge/abstracts.jsonl.",
-        metavar="FILE",
-    )
+    split: str = _split(default="train")
+    candidates: int = _candidates(default=40, least=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,11 +232,7 @@ def reader(
     )
     with _stages(hidden=output.quiet) as log:
         made = train_reader(plan, log)
-    tell_done(
-        output,
-        made.to_dict(),
-        lambda: _describe_reader(made),
-    )
+    tell_done(output, made.to_dict(), lambda: _describe_reader(made))
 
 
 def _describe_reader(made: ReaderOutcome) -> str:
