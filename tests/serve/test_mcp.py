@@ -32,7 +32,7 @@ from deepera_graph.papers.calls import answer_call
 from deepera_graph.serve.backing.library import Library
 from deepera_graph.serve.tools.forms import MOST_CHARACTERS, MOST_PASSAGES
 from deepera_graph.serve.tools.mcp import create_mcp_server
-from deepera_graph.testing import answer_in_json
+from deepera_graph.testing import answer_in_json, scripted_backend
 from papers.world import invent_papers, write_lines
 from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES, Script, ScriptedAgentModel
@@ -425,6 +425,17 @@ async def test_no_evidence_is_an_answer_and_a_failed_passage_is_no_score(library
         broken = await client.call_tool("ask", {"question": "Tea?", "passages": texts})
     assert broken.is_error
     assert "has no answerer" in text_of(broken)
+
+
+@pytest.mark.parametrize("tool", ["find_evidence", "ask", "tabulate_studies"])
+async def test_passages_that_could_not_be_judged_are_an_error_and_not_no_evidence(tool):
+    broken = RuntimeError("out of tea")
+    backend = scripted_backend({"A cup.": broken, "A pot.": broken})
+    asked = {"question": "Tea?", "passages": ["A cup.", "A pot."]}
+    async with inside({"reranker": EvidenceReranker(backend)}) as client:
+        result = await client.call_tool(tool, asked)
+    assert result.is_error
+    assert text_of(result) == "Nothing could be judged: RuntimeError: out of tea."
 
 
 async def test_what_is_kept_below_the_threshold_is_called_weak():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
-from deepera_graph.errors import DeepEraError, InputError
+from deepera_graph.errors import BackendError, DeepEraError, InputError
 from deepera_graph.papers.calls import answer_call, describe_error
 from deepera_graph.serve.backing.library import Library, check_backend
 from deepera_graph.serve.replies import rename_fields
@@ -244,6 +244,10 @@ async def _judge(
         passages = [_read_passage(one) for one in given.passages]
     result = await _follow(chosen.astream(given.question, passages), len(passages), report)
     check_backend(result)
+    if result.failed and all(one.score is None for one in result.all_passages):
+        from deepera_graph.pipeline.shown import describe_failures  # noqa: PLC0415
+
+        raise BackendError(describe_failures(result))  # or a host would tell of no evidence
     return replace(result, warnings=(*notes, *result.warnings))
 
 
