@@ -15,6 +15,7 @@ from unicodedata import normalize
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.passages import check_length
+from deepera_graph.text.jsonl import naming_full_file
 
 LONGEST_SNIPPETS = 1500  # characters of the snippets of an example
 QuestionType = Literal["yesno", "factoid", "list", "summary"]
@@ -178,7 +179,9 @@ def _parse_all(path: Path, asked: Iterable[Any]) -> list[BioasqQuestion]:
 def write_questions(path: Path | str, questions: Iterable[BioasqQuestion]) -> None:
     """Write questions in the form `read_questions` reads, and BioASQ takes."""
     whole = {"questions": [one.to_dict() for one in questions]}
-    Path(path).write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+    with naming_full_file(path):
+        Path(path).write_text(text, encoding="utf-8")
 
 
 def parse_question(fields: object) -> BioasqQuestion:

@@ -21,6 +21,7 @@ from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import SettingsError
 from deepera_graph.jobs.cluster import Here, Workers
 from deepera_graph.lab.construction import RowSink
+from deepera_graph.stores.sqlite import FileKind
 from deepera_graph.text.words import split_sentences
 
 STAGE = "documents"
@@ -89,6 +90,7 @@ class Corpus:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
+        self._path = path
         self._connection = sqlite3.connect(
             ":memory:" if path is None else path, check_same_thread=False, isolation_level=None
         )
@@ -218,10 +220,9 @@ class Corpus:
     @contextmanager
     def transact(self) -> Iterator[None]:
         """Write all of a block at once."""
-        self._connection.execute("BEGIN")
-        try:
+        with _FILE.wrap_errors(self._path):
+            self._connection.execute("BEGIN")
             yield
-        finally:
             self._connection.execute("COMMIT")
 
     def close(self) -> None:
@@ -229,10 +230,11 @@ class Corpus:
         self._connection.close()
 
     def _write(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        with self._lock:
+        with self._lock, _FILE.wrap_errors(self._path):
             self._connection.executemany(statement, rows)
 
 
+_FILE = FileKind(name="corpus of the build", advice="it is made anew by the next run")
 _ROWS = 1_000
 _TABLES = """
     PRAGMA journal_mode = OFF;

@@ -29,6 +29,7 @@ from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.stores.embeddings import Floats as Vectors
 from deepera_graph.stores.embeddings import map_rows, unit_rows, write_rows
 from deepera_graph.stores.nearest import NOBODY, Meanings, Nearest, stack
+from deepera_graph.text.jsonl import naming_full_file
 
 _logger = logging.getLogger(__name__)
 MakeEmbeddings = Callable[[], Embeddings]
@@ -127,7 +128,7 @@ def _keep_rows(path: Path | None, blocks: Iterable[Vectors], n_done: int = 0) ->
         return np.concatenate(list(blocks))
     path.parent.mkdir(parents=True, exist_ok=True)
     for block in blocks:
-        with path.open("r+b" if n_done else "w+b") as file:
+        with naming_full_file(path), path.open("r+b" if n_done else "w+b") as file:
             write_rows(file, block, since=n_done)
         n_done += len(block)
     return map_rows(path)

@@ -36,6 +36,7 @@ from deepera_graph.lab.studies.rerank.robustness import study_drift, study_stabi
 from deepera_graph.lab.studies.rerank.table import study_table
 from deepera_graph.lab.tables import Column, Grid, format_csv, format_table
 from deepera_graph.settings.thresholds import threshold_to_plain
+from deepera_graph.text.jsonl import naming_full_file
 
 MANIFEST = "manifest.json"
 FIRST, LLM = "first", "llm"
@@ -210,7 +211,8 @@ def write_study(study: About, result: StudyResult, manifest: dict[str, Any], fol
     folder.mkdir(parents=True, exist_ok=True)
     before, written = _written_before(folder), []
     for name, data in _files(study, result):
-        (folder / name).write_bytes(data)
+        with naming_full_file(folder / name):
+            (folder / name).write_bytes(data)
         written.append(name)
     for name in before.difference(written):
         (folder / name).unlink(missing_ok=True)

@@ -7,10 +7,11 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from bench.build.lake_abstracts import lake_abstracts
 from deepera_graph.calibration.instance import DatasetError
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.lab.asking import describe_model, without_server
+from deepera_graph.lab.build import corpus
 from deepera_graph.lab.build.builder import build, estimate_build
 from deepera_graph.lab.build.corpus import Chunk, read_corpus
 from deepera_graph.lab.build.search import LsaEmbeddings, drop_unconnected, embed_chunks
@@ -38,6 +39,14 @@ class CountingEmbeddings(Embeddings):
 
     def embed_query(self, text):
         return self.embed_documents([text])[0]
+
+
+def test_a_full_disk_is_told_with_the_file_of_the_corpus(tmp_path, monkeypatch):
+    few = f"{corpus._TABLES} PRAGMA max_page_count = 12;"
+    monkeypatch.setattr(corpus, "_TABLES", few)
+    path = tmp_path / "corpus.sqlite3"
+    with pytest.raises(StoreError, match=r"corpus\.sqlite3' cannot be used: the disk is full"):
+        read_corpus(lake_abstracts(), 200, [], path=path)
 
 
 @pytest.mark.parametrize(

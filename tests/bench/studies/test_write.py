@@ -3,12 +3,14 @@
 import csv
 import json
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
 from bench.study_lakes import Judge, fixed, lab, lakes
 from deepera_graph.lab.rankers.base import FirstStage
-from deepera_graph.lab.studies.run import STUDIES, manifest, run_studies
+from deepera_graph.lab.studies.experiment import About, StudyResult
+from deepera_graph.lab.studies.run import STUDIES, manifest, run_studies, write_study
 from deepera_graph.lab.tables import (
     Column,
     Grid,
@@ -134,3 +136,12 @@ def test_a_manifest_of_others_removes_nothing(tmp_path, named):
     run_studies([STUDIES["cost"]], lab([FirstStage()], [lakes(2)]), lambda one: folder)
     assert (tmp_path / "mine.txt").exists()
     assert (folder / "manifest.json").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no device that is full")
+def test_a_full_disk_is_told_with_the_table_that_has_no_room(tmp_path):
+    path = tmp_path / "mine.md"
+    path.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as told:
+        write_study(About("mine", "Mine", "Nothing."), StudyResult(grids=(GRID,)), {}, tmp_path)
+    assert told.value.filename == str(path)
