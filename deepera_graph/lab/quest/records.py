@@ -27,6 +27,7 @@ from deepera_graph.lab.construction import ReasonLog, RowSink
 from deepera_graph.lab.data.readers import Object, Plain, Text, Texts, read_line
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.results import Scope
+from deepera_graph.text.plain import count
 from deepera_graph.usage import Usage
 
 Intent = Literal["method", "setting", "comparison", "scope"]
@@ -217,6 +218,9 @@ def reject_thin(
             kept.append(one)
             continue
         detail = f"{n} answers were found, at least {plan.min_answers} are needed"
+        if unjudged := entries[one.id]["record"]["unjudged"]:
+            name, cause = next(iter(next(iter(unjudged.values())).items()))
+            detail += f"; {count(len(unjudged), 'paper')} could not be judged ({name}: {cause})"
         rejected.append(Rejection.of("answers", one, "too_few_answers", detail))
     return kept, rejected
 
@@ -300,7 +304,7 @@ def explain_empty(rejected: ReasonLog, failed: Mapping[str, str]) -> str:
     """Return the reasons with their counts and an example of each."""
     parts = [
         f"{rejected.counts[stage][reason]} {stage}: {reason} "
-        f"(e.g. {first.query or first.topic!r:.80}: {first.detail:.120})"
+        f"(e.g. {first.query or first.topic!r:.80}: {first.detail:.200})"
         for (stage, reason), first in sorted(rejected.first.items())
     ]
     if failed:

@@ -213,6 +213,12 @@ def test_no_question_at_all_is_an_error_that_says_why(build):
         build(min_answers=99, **FEW)
 
 
+def test_answers_that_no_judge_could_give_are_told_from_answers_that_are_not_there(build, planted):
+    mute = Scripted(model_name="mute", planted=planted, bend={"grade": lambda text, reply: {}})
+    with pytest.raises(DatasetError, match=r"[0-9]+ papers could not be judged \(mute: unusable"):
+        build(judges=[mute], **FEW)
+
+
 def test_a_question_with_useless_constraints_is_rejected(build, planted):
     useless = {
         "method": [{"key": "year_from", "value": "lately"}],
