@@ -80,8 +80,8 @@ def _message(
         return f"the server cannot be reached ({shorten(_root_cause(error), secrets)})"
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         return f"the server's answer is not JSON ({shorten(error, secrets)})"
-    if str(error).startswith(_NO_OBJECT):
-        shown = shorten(error, secrets).partition("got ")[2]
+    if str(error).startswith(_NO_OBJECT) or isinstance(error, IndexError):
+        shown = shorten(error, secrets).partition("got ")[2] or "it has no choices"
         return f"the server's answer is no reply of a chat model, is its address right? ({shown})"
     if status is not None:
         return f"HTTP {status}: {_redirection(error, status, secrets) or shorten(error, secrets)}"

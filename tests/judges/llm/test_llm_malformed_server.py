@@ -270,6 +270,15 @@ def test_a_page_where_a_reply_should_be_makes_one_ask_for_the_address(board: Swi
     assert "ValueError" not in reason
 
 
+@pytest.mark.full
+def test_a_reply_without_choices_is_said_to_have_none(board: Switchboard) -> None:
+    empty = Reply(raw=b'{"id": "x", "object": "chat.completion", "choices": []}')
+    result, _ = board.rerank("json_schema", answering("json_schema", empty))
+    reason = the_third(result).reason
+    assert "no reply of a chat model, is its address right? (it has no choices)" in reason
+    assert "IndexError" not in reason
+
+
 class Ends(BaseCallbackHandler):
     """How often a model began, ended well, and failed."""
 
