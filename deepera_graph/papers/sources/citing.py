@@ -75,9 +75,8 @@ class OpenAlex(CitationService):
 
         return sending.run(self._collect(draw, k, limits))
 
-    async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
-        async for page in self._list(web, {"search": query.join()}, k, scope):
-            yield page
+    def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
+        return self._list(web, {"search": query.join()}, k, scope)
 
     async def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
         own = await self._find(web, id)
@@ -165,20 +164,18 @@ class SemanticScholar(CitationService):
     def _headers(self) -> Mapping[str, str]:
         return {"x-api-key": self._key} if self._key else {}
 
-    async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
+    def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
         asked = {"query": " ".join(query.words)}
         if (span := span_of(scope)) is not None:
             first, last = span[0] * (span[0] != FIRST_DAY), span[1] * (span[1] != LAST_DAY)
             asked["publicationDateOrYear"] = f"{first}:{last}"
-        async for page in self._list(web, "paper/search", asked, min(k, _MOST)):
-            yield page
+        return self._list(web, "paper/search", asked, min(k, _MOST))
 
-    async def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
+    def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
         path = f"paper/{quote(_name(id), safe=':')}/{way}"
         is_limited = scope != Scope(hide=scope.hide, undated=scope.undated)
         most = max(k, _MOST) if is_limited else k  # years and venues cannot be asked for here
-        async for page in self._list(web, path, {}, most, _INNER[way]):
-            yield page
+        return self._list(web, path, {}, most, _INNER[way])
 
     async def _list(
         self, web: Web, path: str, asked: Mapping[str, str], k: int, inner: str = ""
