@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, inf
 from pathlib import Path
@@ -30,6 +30,7 @@ from deepera_graph.cli.opening.stores import (
     keep_with,
     list_papers,
     place_of,
+    store_of,
 )
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import INTERRUPTED, say
@@ -233,12 +234,7 @@ def find_collections(
 def _find_embeddings(
     place: places.CollectionsOptions, collection: str, recorded: str
 ) -> Embeddings | None:
-    store = places.StoreOptions(
-        library=collection,
-        path=place.path,
-        qdrant_url=place.qdrant_url,
-        embeddings=place.embeddings,
-    )
+    store = replace(store_of(place, collection), embeddings=place.embeddings)
     return find_recorded(store, recorded)
 
 

@@ -105,28 +105,17 @@ def rerank(
     job.check_resume()
     job.check_source()
     try:
-        _work(job, judge, settings, engine=engine, output=output)
+        if files.dry_run:
+            backend = _estimate(job, judge, settings)
+            tell_estimate(job.report, backend, settings, as_json=output.as_json)
+        else:
+            job.check_outputs()
+            _run(job, judge, settings, engine=engine, output=output)
+            job.write_trec()
     except InputError as error:
         say(f"{source!r}: {error}")
         raise typer.Exit(SOME_FAILED) from error
     raise typer.Exit(SOME_FAILED if _lacks_some(job.report) else OK)
-
-
-def _work(
-    job: _Job,
-    judge: options.CachedJudgeOptions,
-    settings: Settings,
-    *,
-    engine: options.EngineOptions,
-    output: options.OutputOptions,
-) -> None:
-    if job.files.dry_run:
-        backend = _estimate(job, judge, settings)
-        tell_estimate(job.report, backend, settings, as_json=output.as_json)
-    else:
-        job.check_outputs()
-        _run(job, judge, settings, engine=engine, output=output)
-        job.write_trec()
 
 
 def _lacks_some(report: JobReport) -> bool:
