@@ -211,6 +211,24 @@ def test_a_finding_is_of_the_outcome_that_is_asked_for(question, cells):
 
 
 @pytest.mark.parametrize(
+    ("question", "effect"),
+    [
+        ("Is yield higher in fields with lime?", "5%"),
+        ("Are weeds more abundant under lime?", "10%"),
+        ("Are weeds affected by lime?", "10%"),
+        ("Does lime raise N2O emissions?", "3%"),
+        ("Does lime raise CO2 emissions?", "4%"),
+    ],
+)
+def test_an_outcome_may_be_the_subject_of_a_question_or_a_formula(question, effect):
+    text = "Yield fell by 5% (p = 0.3) and weeds rose by 10% (p = 0.01) in fields with lime."
+    if "emissions" in question:
+        text = "CO2 emissions rose by 4% (p = 0.3) and N2O emissions by 3% (p = 0.01) with lime."
+    found = read_cells(text, outcome=find_outcome(question))
+    assert found["effect"].value == effect
+
+
+@pytest.mark.parametrize(
     "said", ["which was not significant (p = 0.48)", "which did not differ (p = 0.48)"]
 )
 def test_what_a_clause_says_of_a_finding_belongs_to_it(said):

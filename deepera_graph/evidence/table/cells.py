@@ -57,6 +57,8 @@ _NO_SUBJECT = re.compile(
 _WHERE = re.compile(  # what ends the outcome of a question
     "in|of|among|for|by|with|during|after|on|at|from|to|than|over|under|when|while|and|or"
 )
+_GROUP = re.compile("in|among|by|with|without|during|after|on|at|than|over|under|when|while")
+_FORMULA = re.compile(r"\b[A-Z][A-Za-z]*\d[A-Za-z\d.]*\b")  # "N2O", "HbA1c"
 RuledColumn = Literal["n", "design", "effect", "unit", "measure", "interval", "p", "direction"]
 _ACRONYM = re.compile(r"\b([A-Z]{2,6})s?\b")
 _MOST_ACRONYMS = 50  # of a text
@@ -76,7 +78,8 @@ class AskedOutcome:
         """Return how many of the stems a text names; an acronym names them all."""
         if not self.acronyms.isdisjoint(_ACRONYM.findall(said)):
             return len(self.stems)
-        return len(self.stems & read_words(said).known)
+        named = set(map(str.lower, _FORMULA.findall(said)))
+        return len(self.stems & (read_words(said).known | named))
 
 
 def _find_acronyms(text: str, stems: Set[str]) -> frozenset[str]:
@@ -129,11 +132,30 @@ def _find_numbers(chosen: Sequence[Told], whole: Sequence[Told]) -> list[Told]:
 def find_outcome(question: str) -> frozenset[str]:
     """Return the stems of what a question asks a change of: of ``lower HbA1c in women`` HbA1c."""
     asked = read_question(question)
+    if end := _find_subject(asked.read.words, asked.read.signs):
+        return frozenset(asked.read.stems[:end]) - {""}
     words, stems = (one[asked.place + 1 :] for one in (asked.read.words, asked.read.stems))
     end = next((n for n, word in enumerate(words) if n and _WHERE.fullmatch(word)), len(words))
+    # "N2O" is three words, of which none has a stem.
+    said = "".join(words[:end])
+    named = {one.lower() for one in _FORMULA.findall(question) if one.lower() in said}
     # Where no word of change is known, all but the first thing that is named.
     _, *others = [one for one in asked.read.stems if one] or [""]
-    return frozenset(stems[:end]) - {""} or frozenset(others)
+    return frozenset(stems[:end]) - {""} | named or frozenset(others)
+
+
+def _find_subject(words: Sequence[str], signs: Sequence[str]) -> int:
+    """Return where the subject ends of "is the yield higher in fields with lime?"; 0 of others."""
+    if not {*words[:1]} & {"is", "are", "was", "were"}:
+        return 0
+    for place in range(2, len(words)):
+        after = words[place + 1 + (words[place] in ("more", "less")) :][:1]
+        is_passive = words[place].endswith("ed") and after == ("by",)
+        if signs[place] == "link" and not is_passive:
+            return 0
+        if (is_passive or signs[place] in ("up", "down")) and any(map(_GROUP.fullmatch, after)):
+            return place
+    return 0
 
 
 def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
