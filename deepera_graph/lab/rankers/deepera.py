@@ -82,24 +82,19 @@ class DeepEra(Ranker):
             "version": __version__,
         }
 
-    def variant(
-        self, name: str, *, intent: bool = True, kept_only: bool = False, **settings: Any
-    ) -> "DeepEra":
-        """Return this ranker with other settings; or with a judge that is not told the intent."""
-        reranker = self._reranker.with_settings(**settings)
-        if not intent:
-            reranker = reranker.with_backend(_without_intent(reranker.backend))
-        return self._sibling(reranker, kept_only=kept_only, name=name)
+    def without_intent(self) -> "DeepEra":
+        """Return this ranker with a judge that is not told the intent."""
+        return self._sibling(_without_intent(self._reranker.backend), f"{self.name} without intent")
 
     def repeat(self, number: int) -> "DeepEra":
         """Return this ranker for one run, which a cache answers with nothing of other runs."""
         if not number:
             return self
-        reranker = self._reranker.with_backend(of_run(self._reranker.backend, number))
-        return self._sibling(reranker, kept_only=self.kept_only, name=self.name)
+        return self._sibling(of_run(self._reranker.backend, number), self.name)
 
-    def _sibling(self, reranker: EvidenceReranker, *, kept_only: bool, name: str) -> "DeepEra":
-        made = DeepEra(reranker, kept_only=kept_only, name=name)
+    def _sibling(self, backend: Backend, name: str) -> "DeepEra":
+        reranker = self._reranker.with_backend(backend)
+        made = DeepEra(reranker, kept_only=self.kept_only, name=name)
         made._config = self._config
         return made
 

@@ -128,7 +128,7 @@ def test_without_intent_the_judge_is_told_none():
     judge = script._judge
     script._judge = lambda task: (seen.append(task["intent"]["topic"]), judge(task))[1]
     ranker = DeepEra(EvidenceReranker(script.backend({"kind": "test"}), content="passage"))
-    blind = ranker.variant("blind", intent=False)
+    blind = ranker.without_intent()
     passages = [{"id": "1", "text": "Its water was warm.", "title": "", "section": ""}]
     ranker.rank("How warm is it?", passages)
     blind.rank("How warm is it?", passages)
@@ -167,7 +167,7 @@ def test_a_ranker_that_does_not_filter_is_named_beside_one_that_does(run):
 
 
 def test_a_ranker_that_drops_passages_itself_is_refused():
-    ranker, _ = deepera(**{"Passage 1": 0.1})
-    kept = ranker.variant("kept", kept_only=True)
+    _, script = deepera(**{"Passage 1": 0.1})
+    kept = DeepEra(EvidenceReranker(script.backend()), kept_only=True)
     with pytest.raises(SettingsError, match="drops passages itself"):
         filtering.study_threshold(lab([kept], [lakes(2)]))

@@ -238,7 +238,7 @@ def _ablate(runner: StudyRunner, answers: AnswerStudy, runs: Sequence[RankerRun]
 
 def _without_intent(ranker: object) -> DeepEra:
     assert isinstance(ranker, DeepEra)
-    return ranker.variant(f"{ranker.name} without intent", intent=False)
+    return ranker.without_intent()
 
 
 def _keep_in_retrieval_order(threshold: Threshold | None, n: int) -> Keep:
