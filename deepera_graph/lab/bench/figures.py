@@ -1,11 +1,10 @@
 """Figures of the benchmark: bars, curves, shares and maps of ranks; equal numbers, equal bytes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from math import isnan
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import matplotlib as mpl
 import numpy as np
@@ -90,9 +89,27 @@ def figure_bytes(figure: Figure, suffix: str, *, transparent: bool = False) -> b
     return buffer.getvalue()
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure; what kind of file it is, its suffix says."""
-    path.write_bytes(figure_bytes(figure, path.suffix))
+class Drawing(Protocol):
+    """A figure that draws itself; the same numbers give the same figure."""
+
+    @property
+    def name(self) -> str:
+        """Names its files: lower case and hyphens."""
+
+    @property
+    def title(self) -> str:
+        """What it shows, for people."""
+
+    def draw(self) -> Figure:
+        """Draw it anew."""
+
+
+def draw_files(drawings: Iterable[Drawing]) -> Iterator[tuple[str, bytes]]:
+    """Yield each figure as SVG and as PNG, with the name of the file."""
+    for one in drawings:
+        figure = one.draw()
+        for suffix in (".svg", ".png"):
+            yield f"{one.name}{suffix}", figure_bytes(figure, suffix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,7 @@ are things that search or results that were written before, alike.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
-
-from matplotlib.figure import Figure
+from typing import Any, NamedTuple, Self, TypeVar
 
 from deepera_graph.calibration.statistics import (
     Interval,
@@ -19,24 +17,10 @@ from deepera_graph.calibration.statistics import (
     permutation_tests,
 )
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.bench.figures import Drawing
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
 from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.text.plain import read_lists
-
-
-class Drawing(Protocol):
-    """A figure that draws itself; the same numbers give the same figure."""
-
-    @property
-    def name(self) -> str:
-        """Names its files: lower case and hyphens."""
-
-    @property
-    def title(self) -> str:
-        """What it shows, for people."""
-
-    def draw(self) -> Figure:
-        """Draw it anew."""
 
 
 class Failures(NamedTuple):

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.bench.figures import figure_bytes
+from deepera_graph.lab.bench.figures import draw_files
 from deepera_graph.lab.bench.rank import Watch
 from deepera_graph.lab.metrics.answers import ChatGenerator, Extractive, Generator, LfsJudge
 from deepera_graph.lab.metrics.ranking import DatasetSummary
@@ -234,10 +234,7 @@ def _files(study: About, result: StudyResult) -> Iterator[tuple[str, bytes]]:
     yield f"{study.name}.md", format_study(study, result).encode()
     for grid in result.grids:
         yield f"{grid.name}.csv", format_csv(grid).encode()
-    for drawing in result.drawings:
-        figure = drawing.draw()
-        for suffix in (".svg", ".png"):
-            yield f"{drawing.name}{suffix}", figure_bytes(figure, suffix)
+    yield from draw_files(result.drawings)
 
 
 def find_embeddings(names: Sequence[str]) -> dict[str, Embeddings]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from deepera_graph.calibration.statistics import Interval, tell_few
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
-from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, save_figure
+from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_files
 from deepera_graph.lab.tables import format_rows
 from deepera_graph.lab.training.fitting.features import FeatureExtractor, open_extractor
 from deepera_graph.lab.training.fitting.scorer import build_learner, build_model_scorer
@@ -51,7 +51,6 @@ from deepera_graph.lab.training.weights import (
 from deepera_graph.settings.thresholds import OPERATING_POINT
 
 COLUMNS = (*RANKS, *KEPT)
-SUFFIXES = (".svg", ".png")
 _OPERATING = ("precision", "any golden", "empty")
 
 
@@ -382,13 +381,8 @@ def draw_reliability(evaluation: JudgeEvaluation) -> CurveFigure:
     )
 
 
-def save_figures(folder: Path, figures: Iterable[CurveFigure]) -> list[Path]:
-    """Write each figure as SVG and as PNG; return the paths."""
+def save_figures(folder: Path, figures: Iterable[CurveFigure]) -> None:
+    """Write each figure as SVG and as PNG."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for figure in figures:
-        drawn = figure.draw()
-        for suffix in SUFFIXES:
-            paths.append(folder / f"{figure.name}{suffix}")
-            save_figure(drawn, paths[-1])
-    return paths
+    for name, drawn in draw_files(figures):
+        (folder / name).write_bytes(drawn)

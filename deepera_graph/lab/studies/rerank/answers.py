@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from deepera_graph.calibration.instance import Instance
 from deepera_graph.calibration.statistics import Values, mean_std, pool_runs
 from deepera_graph.errors import FailedShareError
+from deepera_graph.lab.bench.figures import Drawing
 from deepera_graph.lab.bench.rank import QUESTIONS_AT_ONCE, RankedQuestion
 from deepera_graph.lab.metrics.answers import (
     Generator,
@@ -22,7 +23,7 @@ from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking
 from deepera_graph.lab.rankers.base import Note, candidates_of, texts_of
 from deepera_graph.lab.rankers.deepera import DeepEra, HandedOn
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
-from deepera_graph.lab.studies.experiment import Drawing, Failures, StudyResult
+from deepera_graph.lab.studies.experiment import Failures, StudyResult
 from deepera_graph.lab.tables import Column, Grid, MetricEstimate
 
 OVERLAPS = ("F1", "P", "R")

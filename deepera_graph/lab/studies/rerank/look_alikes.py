@@ -12,6 +12,7 @@ from deepera_graph.errors import BackendError
 from deepera_graph.lab.bench.figures import (
     Bars,
     CurveFigure,
+    Drawing,
     RankFigure,
     RankMap,
     RankShares,
@@ -31,7 +32,7 @@ from deepera_graph.lab.metrics.ranking import (
 )
 from deepera_graph.lab.rankers.base import Ranker
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
-from deepera_graph.lab.studies.experiment import Drawing, StudyResult
+from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.variants import Keep, keep_from
 from deepera_graph.lab.tables import Column, Grid, Row
 
