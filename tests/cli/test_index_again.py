@@ -213,6 +213,9 @@ def test_a_folder_or_one_passage_is_removed(deepera, index, here):
     none = deepera("library", "remove", "lib", "v", "-y")
     assert none.exit_code == 2
     assert "'lib' has nothing of 'v'; deepera library show lib lists" in none.stderr
+    assert deepera("library", "rename", "lib", "my lib").exit_code == 0
+    none = deepera("library", "remove", "my lib", "v", "-y")
+    assert "deepera library show 'my lib' lists" in none.stderr
 
 
 def test_neighbours_and_vectors_follow(deepera, index, here):

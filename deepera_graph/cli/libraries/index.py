@@ -256,7 +256,7 @@ def remove(
         if unknown := [one for one, ids in found if not ids]:
             raise SettingsError(
                 f"{name!r} has nothing of {', '.join(map(repr, unknown))}; deepera library show "
-                f"{name} lists its sources"
+                f"{shlex.quote(name)} lists its sources"
             )
         ids = [*dict.fromkeys(id for _, ids in found for id in ids)]
         if not asking.yes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -229,7 +230,7 @@ def check_papers(place: places.PlaceOptions, library: str) -> str:
             raise MissingStoreError(describe_unfinished(library))
         raise MissingStoreError(
             f"library {library!r} was made before libraries had papers; give it some: "
-            f"deepera library move {library}"
+            f"deepera library move {shlex.quote(library)}"
         )
     raise _missing(place, library)
 
@@ -376,6 +377,6 @@ def load_neighbours(store: places.StoreOptions) -> NeighbourGraph:
     if not folder.is_dir():
         raise MissingStoreError(
             f"library {store.library!r} has no neighbours yet: "
-            f"deepera index SOURCE --library {store.library} --neighbours 16"
+            f"deepera index SOURCE --library {shlex.quote(store.library or '')} --neighbours 16"
         )
     return NeighbourGraph.load(folder)
