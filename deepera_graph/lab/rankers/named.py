@@ -6,6 +6,7 @@ Those that ask a chat model take ``:MODEL`` behind their name, ``provider:model`
 hub, or, for ``dense``, a package that brings a model.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -35,20 +36,14 @@ from deepera_graph.lab.rankers.external import (
     splade,
 )
 from deepera_graph.lab.rankers.llm import ListwiseLlm, llm_pointwise, paperqa
-from deepera_graph.lab.rankers.retrieval import (
-    BM25,
-    Dense,
-    Nar,
-    dense_openai,
-    dense_sentences,
-    split_server,
-)
+from deepera_graph.lab.rankers.retrieval import BM25, Dense, Nar, dense_openai, dense_sentences
 from deepera_graph.packages import call_foreign
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend
 from deepera_graph.settings.budget import Budget, Limiter, Meter
 from deepera_graph.stores.judgements import JudgementCache
 
+_SERVER = re.compile(r"@(?=https?://)")
 _PLAIN: Mapping[str, Callable[[], Ranker]] = {
     "first-stage": FirstStage,
     "bm25": BM25,
@@ -107,8 +102,8 @@ class Models:
         return Chat(backend, cache=self.cache, limiter=self.limiter, meter=self.meter)
 
     def _parse_model(self, named: str) -> tuple[str, str | None]:
-        model, server = split_server(named or self.model)
-        base_url = server or self.base_url
+        model, *server = _SERVER.split(named or self.model, maxsplit=1)
+        base_url = server[0] if server else self.base_url
         if not model:
             raise SettingsError("a ranker that asks a chat model needs one, e.g. --model NAME")
         if base_url is not None:

@@ -44,6 +44,7 @@ from deepera_graph.usage import Usage
 STEMMER = "english"
 STOP_WORDS = "en"
 _MOST_VECTORS_KEPT = 20_000
+_SERVER = re.compile(r"@(?=https?://)")
 Vector = NDArray[np.float32]
 T = TypeVar("T")
 
@@ -171,15 +172,10 @@ class Dense(Ranker):
         return vectors
 
 
-def split_server(named: str) -> tuple[str, str | None]:
-    """Return a model and the server that is named behind it, if any."""
-    model, *server = re.split(r"@(?=https?://)", named, maxsplit=1)
-    return model, server[0] if server else None
-
-
 def dense_openai(named: str) -> Dense:
     """Return the ranker for ``MODEL`` or ``MODEL@http://server/v1``."""
-    model, base_url = split_server(named)
+    model, *server = _SERVER.split(named, maxsplit=1)
+    base_url = server[0] if server else None
     about = {"kind": "dense openai", "model": model, "base_url": base_url}
     embeddings = _ask(lambda: open_openai(model, base_url))
     return Dense(embeddings, name=f"dense {model}", fingerprint=about)
