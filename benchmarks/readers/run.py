@@ -45,6 +45,7 @@ from deepera_graph.lab.build import corpus
 from deepera_graph.lab.build.writing import answers, faults, gates, questions
 from deepera_graph.lab.build.writing.answers import contains_answer
 from deepera_graph.lab.build.writing.distractors import QAPair
+from deepera_graph.lab.data.pools import turn_changes
 from deepera_graph.lab.metrics.answers import token_overlap
 from deepera_graph.lab.studies.multihop.answers import cover_match
 from deepera_graph.lab.training.lessons.groups import split_abstract
@@ -67,7 +68,7 @@ from deepera_graph.text import bibtex, quotes, terms
 from deepera_graph.text import questions as asked
 from deepera_graph.text import questions as names
 from deepera_graph.text import words as plain
-from deepera_graph.text.drift import turn_changes, turned_changes
+from deepera_graph.text.drift import turned_changes
 from deepera_graph.text.plain import clean_markup
 from deepera_graph.text.records import read_records
 from deepera_graph.text.words import forget_all

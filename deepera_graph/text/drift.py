@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from deepera_graph.text.plain import read_lists
@@ -49,7 +50,7 @@ _PAIRS, _MORE_PAIRS = (
     [pair.split("/") for pair in _LISTS[name].split()]
     for name in ("opposites", "opposites_of_falls")
 )
-_OPPOSITES = dict([*_PAIRS, *((down, up) for up, down in _PAIRS), *_MORE_PAIRS])
+OPPOSITES = dict([*_PAIRS, *((down, up) for up, down in _PAIRS), *_MORE_PAIRS])
 
 
 class _Clause(NamedTuple):
@@ -174,21 +175,6 @@ def read_sign(text: str, start: int, end: int) -> int | None:
     return signs[-1] if signs else None
 
 
-def turn_changes(text: str) -> list[str]:
-    """Return a text with one change turned, a version for each, and all: ``rose`` for ``fell``."""
-    places = [one for one in _WORD.finditer(text) if one.group().lower() in _OPPOSITES]
-    turned = [_turn(text, [one]) for one in places]
-    return [*turned, _turn(text, places)] if len(turned) > 1 else turned
-
-
-def _turn(text: str, places: Sequence[re.Match[str]]) -> str:
-    for one in reversed(places):
-        word = _OPPOSITES[one.group().lower()]
-        word = word.capitalize() if one.group()[0].isupper() else word
-        text = f"{text[: one.start()]}{word}{text[one.end() :]}"
-    return text
-
-
 def _quote(before: Sequence[str], start: int, word: str) -> str:
     start -= bool(start and before[start - 1] in _SETS["auxiliaries"])
     return f"“{' '.join([*before[start:], word])}”"
@@ -243,7 +229,8 @@ def turned_findings(summary: str, passage: str) -> list[str]:
     """
     told, known = _read_clauses(summary), _read_clauses(passage)
     found = [*_turned_words(told, known)]
-    found += _turned_relations(_comparisons(told), [*_comparisons(known)])
+    graded = _grade([*told, *known])
+    found += _turned_relations(_comparisons(told, graded), [*_comparisons(known, graded)])
     found += _exchanged(_actions(told), [*_actions(known)])
     return list(dict.fromkeys(found))
 
@@ -257,8 +244,7 @@ def _turned_words(told: Sequence[_Clause], known: Sequence[_Clause]) -> Iterator
         shared = [(len(about & other.clause), other) for other in mentions.get(one.key, ())]
         most = max((n for n, _ in shared), default=0)
         same = [other for n, other in shared if n == most]
-        is_near = most >= max(_ENOUGH * len(about), 1)
-        if is_near and not any(_agree(one, other) for other in same):
+        if most >= max(_ENOUGH * len(about), 1) and not any(_agree(one, other) for other in same):
             yield f"{one}, where the passage has {same[0]}"
 
 
@@ -346,17 +332,31 @@ def _orientation(one: _Relation, other: _Relation) -> int:
     return 1 if one.left and left <= one.left else 0
 
 
-def _comparisons(clauses: Sequence[_Clause]) -> Iterator[_Relation]:
+def _grade(clauses: Sequence[_Clause]) -> dict[str, str]:
+    """Return each "sweet" that a clause has less of, and its "sweeter": what both stand for."""
+    graded: dict[str, str] = {}
+    words = [word for one in clauses for word in one.words]
+    for word in {word for less, word in pairwise(words) if less == "less"} - STOP_WORDS:
+        form = re.compile(rf"{word.rstrip('ey')}{word[-1]}?i?er")
+        if more := [one for one in words if form.fullmatch(one)]:
+            graded |= dict.fromkeys([word, *more], word)
+    return graded
+
+
+def _comparisons(clauses: Sequence[_Clause], graded: Mapping[str, str]) -> Iterator[_Relation]:
     for clause in clauses:
-        compared = [one for one in clause.words if one in _COMPARISONS]
+        words = clause.words
+        compared = [one for one in words if one in _COMPARISONS or graded.get(one, one) != one]
         if len(compared) != 1:
             continue
-        key, sign = _COMPARISONS[compared[0]]
-        place = clause.words.index(compared[0])
-        if any(map(_is_negation, clause.words[max(0, place - _NEAR) : place])):
+        place = words.index(word := compared[0])
+        if any(map(_is_negation, words[max(0, place - _NEAR) : place])):
             continue  # "not lower" is neither
+        key, sign = _COMPARISONS.get(word, ("", 1))
+        degree = graded.get("".join(words[place + 1 : place + 2]) if key == "higher+" else word)
         left, *right = map(_list_words, _THAN.split(clause.text, maxsplit=1))
-        yield _Relation(compared[0], key, sign, _stems(left), _stems(sum(right, ())))
+        sides = [_stems([x for x in one if x not in graded]) for one in (left, sum(right, ()))]
+        yield _Relation(word, degree or key, sign, *sides)
 
 
 def _exchanged(told: Iterator[_Relation], known: Sequence[_Relation]) -> Iterator[str]:

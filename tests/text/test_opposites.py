@@ -58,9 +58,20 @@ TURNED = [
     ("Ferry noise predicts whale song.", "Whale song predicts ferry noise."),
     ("Rust causes wilting in barley.", "Wilting causes rust in barley."),
     ("Wax made apples softer.", "Wax kept apples firm in storage."),
+    # less of what there is more of
+    ("Ethylene made pears less sweet.", "Ethylene made the pears sweeter."),
+    ("Ethylene made pears sweeter.", "Ethylene made the pears less sweet."),
+    ("Waxed apples were less firm than bare ones.", "Waxed apples were firmer than bare ones."),
+    ("Coated pots are less heavy.", "Coated pots are heavier than bare pots."),
+    ("Moss was more dense in shade.", "Moss was less dense in shade than in sun."),
     ("Wax kept apples firm.", "Wax softened apples in storage."),
 ]
 FAITHFUL = [
+    # as much of it as there is, said of the other side
+    ("Bare apples were less firm than waxed apples.", "Waxed apples were firmer than bare apples."),
+    ("Waxed pears were less sweet.", "Bare pears were sweeter."),
+    ("Ethylene made pears no less sweet.", "Ethylene made the pears sweeter."),
+    ("The less shade there was, the warmer the soil was.", "Soil was warmer in the sun."),
     ("Wax is effective against rust.", "Barley wax is effective against rust in all trials."),
     ("Wax did not work against rust.", "Wax was not effective against rust."),
     ("Wax was ineffective against rust.", "Wax was not effective against rust."),

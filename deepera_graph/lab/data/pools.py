@@ -5,6 +5,7 @@ of its golden passages, whose changes are turned around; passages one hop away, 
 with the evidence and not the question; and unrelated ones, the golden passages of other questions.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +16,14 @@ import numpy as np
 
 from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.drift import turn_changes
+from deepera_graph.text.drift import OPPOSITES
 from deepera_graph.text.words import stems
 
 LOOK_ALIKE, COUNTERFACTUAL, HOP, UNRELATED = NOISES = (
     "look-alike", "counterfactual", "hop", "unrelated",
 )  # fmt: skip
 TOTAL = 100  # passages of a pool
+_WORD = re.compile(r"\w+")
 
 
 # Source: SciRerankBench, README: pools of 100; noisy contexts (NC) are 5 relevant and 95 unrelated
@@ -212,6 +214,21 @@ def counterfactuals(golden: Sequence[Context]) -> Iterator[Context]:
         for number, text in enumerate(turn_changes(one.text), start=1):
             made = _as_distractor(one, COUNTERFACTUAL, one.id)
             yield made.model_copy(update={"id": f"{one.id}-counter-{number}", "text": text})
+
+
+def turn_changes(text: str) -> list[str]:
+    """Return a text with one change turned, a version for each, and all: ``rose`` for ``fell``."""
+    places = [one for one in _WORD.finditer(text) if one.group().lower() in OPPOSITES]
+    turned = [_turn(text, [one]) for one in places]
+    return [*turned, _turn(text, places)] if len(turned) > 1 else turned
+
+
+def _turn(text: str, places: Sequence[re.Match[str]]) -> str:
+    for one in reversed(places):
+        word = OPPOSITES[one.group().lower()]
+        word = word.capitalize() if one.group()[0].isupper() else word
+        text = f"{text[: one.start()]}{word}{text[one.end() :]}"
+    return text
 
 
 def _as_distractor(one: Context, kind: str, parent: str | None) -> Context:
