@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from deepera_graph.cli.opening.judges import open_reranker
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import needing, progress_bar, tell
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import needing, tell
 from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import InputError
 

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from deepera_graph.cli.opening.judges import open_judge, settings_of
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import OK, SOME_FAILED, progress_bar, text_console, write_json
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import OK, SOME_FAILED, text_console, write_json
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.settings import Settings

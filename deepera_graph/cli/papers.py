@@ -20,10 +20,10 @@ from deepera_graph.cli.opening.stores import (
     open_searched,
 )
 from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
-    progress_bar,
     say,
     say_some,
     tell,

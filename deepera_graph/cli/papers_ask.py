@@ -18,13 +18,13 @@ from deepera_graph.cli.opening.stores import (
     open_searched,
 )
 from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
     OK,
     SOME_FAILED,
     from_thread,
     go_on_command,
-    progress_bar,
     say,
     text_console,
     wrap_text,

@@ -13,15 +13,8 @@ import pytest
 from cli.conftest import QUESTION, TEA, line
 from cli.test_endings import HANGING, SLOW_JUDGE, finish, wait_for_lines
 from deepera_graph.agents.journal import Journal
-from deepera_graph.cli.shared.console import (
-    Bar,
-    describe_left,
-    describe_progress,
-    from_thread,
-    go_on_command,
-    progress_bar,
-    speak_as,
-)
+from deepera_graph.cli.shared.bars import Bar, describe_left, describe_progress, progress_bar
+from deepera_graph.cli.shared.console import from_thread, go_on_command, speak_as
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
 
 ASCII = {

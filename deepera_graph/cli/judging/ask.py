@@ -14,11 +14,11 @@ from deepera_graph.cli.opening.judges import judge_kind, open_reranker, settings
 from deepera_graph.cli.opening.limits import note_limits
 from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
     from_thread,
-    progress_bar,
     say,
     tell_cost,
     text_console,

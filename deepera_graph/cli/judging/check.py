@@ -20,12 +20,12 @@ from deepera_graph.cli.opening.stores import (
     open_journal,
 )
 from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
     check_file,
     from_thread,
-    progress_bar,
     say,
     tell_cost,
     write_bytes,

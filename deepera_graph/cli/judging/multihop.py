@@ -8,14 +8,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import (
-    OK,
-    SOME_FAILED,
-    progress_bar,
-    say,
-    write_json,
-    write_text,
-)
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import OK, SOME_FAILED, say, write_json, write_text
 from deepera_graph.cli.shared.declaring import opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges import NAMED

@@ -27,6 +27,7 @@ from deepera_graph.cli.opening.judges import (
     settings_of,
 )
 from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
     MOST_TOLD,
@@ -35,7 +36,6 @@ from deepera_graph.cli.shared.console import (
     check_file,
     go_on_command,
     json_bytes,
-    progress_bar,
     say,
     write_bytes,
 )

@@ -15,14 +15,8 @@ from deepera_graph.cli.opening.judges import open_reranker, settings_of
 from deepera_graph.cli.opening.limits import note_limits
 from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_journal
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import (
-    OK,
-    check_file,
-    progress_bar,
-    say,
-    tell_cost,
-    write_text,
-)
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import OK, check_file, say, tell_cost, write_text
 from deepera_graph.cli.shared.declaring import arg, opt, split_names
 from deepera_graph.cli.shared.values import form_of
 from deepera_graph.errors import SettingsError

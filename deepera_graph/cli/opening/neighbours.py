@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from deepera_graph.cli.opening.stores import find_embeddings, neighbours_of
 from deepera_graph.cli.shared import places
-from deepera_graph.cli.shared.console import progress_bar, say
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import say
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import typer
 
 from deepera_graph.cli.opening.judges import default_cache
 from deepera_graph.cli.shared import places
-from deepera_graph.cli.shared.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import MOST_TOLD, OK, SOME_FAILED, say
 from deepera_graph.cli.shared.values import read_max_words
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.text.plain import count

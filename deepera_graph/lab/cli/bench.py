@@ -14,14 +14,13 @@ import typer
 from deepera_graph.cli.opening.judges import open_chat, search_here
 from deepera_graph.cli.opening.stores import find_embeddings
 from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.bars import Bar, progress_bar
 from deepera_graph.cli.shared.console import (
     SOME_FAILED,
-    Bar,
     check_data,
     check_file,
     check_folder,
     needing,
-    progress_bar,
     tell_done,
 )
 from deepera_graph.cli.shared.declaring import arg, given, opt, split_names

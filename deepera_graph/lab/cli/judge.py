@@ -13,14 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import (
-    check_data,
-    check_folder,
-    needing,
-    show_progress,
-    tell,
-    tell_done,
-)
+from deepera_graph.cli.shared.bars import show_progress
+from deepera_graph.cli.shared.console import check_data, check_folder, needing, tell, tell_done
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.text.plain import count

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from deepera_graph.cli.opening.judges import open_chat, search_here
 from deepera_graph.cli.opening.stores import find_embeddings
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import check_data, check_folder, needing, progress_bar
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import check_data, check_folder, needing
 from deepera_graph.cli.shared.declaring import arg, given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running

@@ -15,7 +15,8 @@ import typer
 from deepera_graph.cli.opening.judges import chat_backend, search_here
 from deepera_graph.cli.opening.stores import check_papers, find_embeddings, is_address
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import SOME_FAILED, check_input, needing, progress_bar, say
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import SOME_FAILED, check_input, needing, say
 from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of, split_files, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running

@@ -15,13 +15,13 @@ import typer
 
 from deepera_graph.cli.opening.judges import check_server, default_cache, rates_of, retry_of
 from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
     SOME_FAILED,
     check_folder,
     describe_estimate,
     go_on_command,
-    progress_bar,
     say,
     tell,
     tell_done,

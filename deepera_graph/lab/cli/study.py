@@ -13,13 +13,12 @@ import typer
 
 from deepera_graph.cli.opening.judges import search_here
 from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.bars import Bar, progress_bar
 from deepera_graph.cli.shared.console import (
-    Bar,
     check_data,
     check_file,
     check_folder,
     needing,
-    progress_bar,
     say,
     tell,
     write_json,

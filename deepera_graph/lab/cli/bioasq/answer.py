@@ -17,6 +17,7 @@ from deepera_graph.bioasq.settings import TypedSettings
 from deepera_graph.cli.opening.judges import check_server, limits_of, open_chat
 from deepera_graph.cli.opening.stores import going_on
 from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     OK,
@@ -25,7 +26,6 @@ from deepera_graph.cli.shared.console import (
     check_input,
     from_thread,
     go_on_command,
-    progress_bar,
     say,
     say_some,
     tell,

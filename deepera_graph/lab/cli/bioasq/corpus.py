@@ -20,6 +20,7 @@ from deepera_graph.cli.opening.stores import (
     place_of,
 )
 from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     OK,
@@ -27,7 +28,6 @@ from deepera_graph.cli.shared.console import (
     check_input,
     json_bytes,
     may_write,
-    progress_bar,
     say,
     say_some,
     tell_done,

@@ -27,6 +27,7 @@ from deepera_graph.cli.opening.stores import (
     open_collection,
 )
 from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     OK,
@@ -36,7 +37,6 @@ from deepera_graph.cli.shared.console import (
     from_thread,
     go_on_command,
     may_write,
-    progress_bar,
     say,
     tell_done,
 )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from deepera_graph.cli.opening.judges import limits_of, open_chat, search_here
 from deepera_graph.cli.opening.stores import going_on, open_collection
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import check_input, needing, progress_bar
+from deepera_graph.cli.shared.bars import progress_bar
+from deepera_graph.cli.shared.console import check_input, needing
 from deepera_graph.cli.shared.declaring import arg, given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from deepera_graph.bioasq.settings import TuningSettings, read_ratio
 from deepera_graph.cli.opening.stores import going_on, open_collection
 from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared.bars import progress_bar
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     check_file,
     check_folder,
-    progress_bar,
     say,
     say_some,
     tell_done,
