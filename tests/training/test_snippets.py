@@ -39,7 +39,7 @@ def test_marked_snippets_stand_among_the_nearest_of_other_questions(data):
 
 def test_no_other_passage_is_of_a_paper_that_answers(data):
     [wheat] = [one for one in read_questions(data / "pretrain") if one.id == "wheat"]
-    assert "Roots of oats grew 0 cm longer in warm soil." in wheat.strange
+    assert "Roots of oats grew 9 cm longer in warm soil." in wheat.near
     assert "Roots of oats grew 9 cm longer in warm soil." not in wheat.strange
 
 

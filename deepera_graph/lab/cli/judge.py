@@ -104,6 +104,10 @@ class ReaderOptions:
         shown="that of this package",
     )
     abstracts: Path | None = _labels()
+    relevance: Path | None = opt(
+        "Public pairs that teach relevance first: squad_sentences.jsonl.gz and others.",
+        metavar="FOLDER",
+    )
     resume_from: Path | None = opt(
         "A reader to go on from, e.g. reader.onnx of a judge.",
         metavar="FILE",
@@ -203,7 +207,7 @@ def reader(
         raise SettingsError(
             f"--epochs must be above 0, or 0 with --resume-from, got {chosen.epochs}"
         )
-    named = (chosen.abstracts, chosen.resume_from)
+    named = (chosen.abstracts, chosen.relevance, chosen.resume_from)
     check_data([one for one in named if one is not None])
     with needing("judge reader", "train"):
         from deepera_graph.judges.trained.model import READER, SUMS
@@ -217,6 +221,7 @@ def reader(
         out=chosen.out,
         weights=chosen.weights,
         abstracts=() if chosen.abstracts is None else (chosen.abstracts,),
+        relevance=chosen.relevance,
         reader=ReaderPlan(
             start=chosen.resume_from,
             epochs=chosen.epochs,

@@ -44,6 +44,7 @@ from deepera_graph.lab.training.lessons.libraries import (
     read_library_proofs,
 )
 from deepera_graph.lab.training.lessons.pools import DataPlan, Pool, hash_question, select_trainable
+from deepera_graph.lab.training.lessons.pretrain import measure_relevance, teach_relevance
 from deepera_graph.lab.training.measure import assign_folds
 from deepera_graph.lab.training.weigh import format_held_out, judge_held_out, weigh_reader
 from deepera_graph.lab.training.weights import (
@@ -75,6 +76,7 @@ class ReaderTrainingPlan(DataPlan):
     out: Path  # folder for the weights; it is made
     weights: Path | None = None  # folder of a trained judge; the shipped one if None
     abstracts: tuple[Path, ...] = ()  # labels on abstracts that the first path of *data* holds
+    relevance: Path | None = None  # folder of public pairs, see `teach_relevance`
     reader: ReaderPlan = field(default_factory=ReaderPlan)
 
 
@@ -154,16 +156,21 @@ def _train_reader(plan: ReaderTrainingPlan, target: Path, log: Log) -> ReaderOut
 def _teach(
     plan: ReaderTrainingPlan, training: ReaderTraining, groups: Sequence[Group], log: Log
 ) -> None:
-    prepare_reader(plan, training)
+    prepare_reader(plan, training, log)
     embed = EvidenceModel.load(plan.weights or SHIPPED).embed
     exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
     log({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
     training.learn([*groups, *exchanged], epochs=plan.reader.epochs, rate=plan.reader.rate)
 
 
-def prepare_reader(plan: ReaderTrainingPlan, training: ReaderTraining) -> None:
-    """Teach by titles what has only seen the base."""
-    if plan.reader.start is None and (plan.data[0] / "papers").is_dir():
+def prepare_reader(plan: ReaderTrainingPlan, training: ReaderTraining, log: Log) -> None:
+    """Teach by public pairs if there are any; else by titles what has only seen the base."""
+    if plan.relevance is not None:
+        public = teach_relevance(plan.relevance, Random(plan.seed))
+        training.learn(public, epochs=1.0, rate=plan.reader.rate, in_order=True)
+        reached = measure_relevance(plan.relevance, training.read)
+        log({"step": "relevance", "groups": len(public), **reached._asdict()})
+    elif plan.reader.start is None and (plan.data[0] / "papers").is_dir():
         weak = list(teach_papers(plan.data[0], PAPERS, Random(plan.seed)))
         training.learn(weak, epochs=WEAK_EPOCHS, rate=WEAK_RATE)
 

@@ -78,11 +78,13 @@ class ReaderTraining:
         self._device = "cuda" if self._torch.cuda.is_available() else "cpu"
         self._network.to(self._device)
 
-    def learn(self, groups: Sequence[Group], *, epochs: float, rate: float) -> None:
-        """Fit to groups, shuffled; an `InputError` if there is none."""
+    def learn(
+        self, groups: Sequence[Group], *, epochs: float, rate: float, in_order: bool = False
+    ) -> None:
+        """Fit to groups, shuffled unless *in_order*; an `InputError` if there is none."""
         if not groups:
             raise InputError("there is nothing for the reader to learn from")
-        steps = _plan_steps(groups, epochs, self._chance)
+        steps = _plan_steps(groups, epochs, self._chance, in_order=in_order)
         network, torch = self._network, self._torch
         optimizer = _build_optimizer(torch, network, rate)
         rates = [one["lr"] for one in optimizer.param_groups]
@@ -106,6 +108,16 @@ class ReaderTraining:
                 told = {"of": len(steps), "at": place, "loss": float(loss.detach())}
                 self._log({"step": "reader", **told, "pairs a second": speed})
         network.eval()
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the log odds of evidence of each question and passage."""
+        lessons = [Lesson(question, text, 0) for question, text in pairs]
+        found: list[float] = []
+        with self._torch.no_grad():
+            for start in range(0, len(lessons), PAIRS_A_STEP):
+                scores, *_ = self._forward(lessons[start : start + PAIRS_A_STEP])
+                found += scores[:, 0].tolist()
+        return found
 
     def export(self, target: Path) -> None:
         """Write it as ONNX, its weights rounded to eight bits."""
@@ -237,12 +249,15 @@ def _find_marks(lesson: Lesson, offsets: Sequence[Any]) -> list[tuple[int, int, 
     return found
 
 
-def _plan_steps(groups: Sequence[Group], epochs: float, chance: Random) -> list[list[Group]]:
+def _plan_steps(
+    groups: Sequence[Group], epochs: float, chance: Random, *, in_order: bool = False
+) -> list[list[Group]]:
     """Put groups of like length into steps of about `PAIRS_A_STEP` pairs, anew each epoch."""
     planned: list[list[Group]] = []
     for epoch in range(math.ceil(epochs)):
         order = list(groups)
-        chance.shuffle(order)
+        if not in_order:
+            chance.shuffle(order)
         order = order[: math.ceil(len(order) * min(1.0, epochs - epoch))]
         for start in range(0, len(order), STEPS_SORTED):
             some = sorted(order[start : start + STEPS_SORTED], key=_count_characters)

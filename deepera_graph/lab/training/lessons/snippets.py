@@ -19,7 +19,7 @@ from deepera_graph.text.jsonl import parse_object, read_raw_lines
 Row = Mapping[str, Any]
 
 SNIPPETS: Final = "bioasq_snippets"
-HELD_OUT_SHARE: Final = 25  # one question in so many
+HELD_OUT_SHARE: Final = 25  # one article, or one question of snippets, in so many
 POOLS: Final = 300  # questions that teach a judge's trees; 900 made null results score lower
 GOLDEN, OTHERS = (1, 1, 2, 3), (8, 12, 16, 20)  # snippets of a pool
 N_FOUND: Final = 80  # by words
@@ -31,7 +31,8 @@ class AskedSnippets(NamedTuple):
     id: str
     question: str
     golden: tuple[str, ...]
-    strange: tuple[str, ...]  # from other papers than the golden ones; at most `N_FOUND`
+    near: tuple[str, ...]  # at most `N_FOUND`
+    strange: tuple[str, ...]  # those of *near* from other papers than the golden ones
 
 
 def digest(text: str) -> str:
@@ -93,7 +94,8 @@ def _gather(id: str, rows: Sequence[Row], found: Sequence[Row]) -> AskedSnippets
     papers = {row.get("pmid") for row in rows}
     others = [row for row in found if row["qid"] != id and row["passage"] not in golden]
     strange = (row["passage"] for row in others if row.get("pmid") not in papers)
-    return AskedSnippets(id, rows[0]["query"], golden, tuple(dict.fromkeys(strange)))
+    near = dict.fromkeys(row["passage"] for row in others)
+    return AskedSnippets(id, rows[0]["query"], golden, tuple(near), tuple(dict.fromkeys(strange)))
 
 
 def find_near(questions: Sequence[str], texts: Sequence[str], n: int) -> list[list[int]]:
