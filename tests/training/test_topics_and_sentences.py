@@ -328,8 +328,7 @@ def read_right(pairs):
 
 
 def know_nothing(one):
-    unknown = np.full(len(one.passages), 0.3)
-    return PoolScores(unknown, unknown, unknown, unknown, may_be_read=True)
+    return PoolScores(np.full(len(one.passages), 0.3), may_be_read=True)
 
 
 @pytest.mark.full

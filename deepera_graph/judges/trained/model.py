@@ -49,10 +49,6 @@ class Signs(NamedTuple):
     """What the judge finds of a window beside the others of its question."""
 
     evidence: float  # probability that it is evidence
-    topic: float  # how likely it is on topic by its own words, in [0, 1]
-    results: float  # probability that it reports results
-    # how likely it is of one study with another on topic, in [0, 1]; None if it is alone
-    support: float | None
     quote: str  # the sentence that answers best
     reading: Reading | None = None  # what the reader found, if it read the window
 
@@ -168,17 +164,9 @@ class EvidenceModel:
         found = self.head.score_passages(question, texts, features, of_several=of_several)
         evidence, readings = self._read(question, texts, found)
         quotes = self._quote(question, windows, matches, readings)
-        rows = zip(evidence, found.topic, found.results, found.support, quotes, strict=True)
         return [
-            Signs(
-                evidence=round(float(likely), DIGITS),
-                topic=round(float(topic), DIGITS),
-                results=round(float(results), DIGITS),
-                support=None if np.isnan(support) else round(float(support), DIGITS),
-                quote=quote,
-                reading=readings.get(place),
-            )
-            for place, (likely, topic, results, support, quote) in enumerate(rows)
+            Signs(round(float(likely), DIGITS), quote, readings.get(place))
+            for place, (likely, quote) in enumerate(zip(evidence, quotes, strict=True))
         ]
 
     def _read(

@@ -32,7 +32,6 @@ ORDER_WEIGHT = 1.0
 _LIKELY_ONE = 0.5  # probability of one paper from which on the reader reads nothing
 _FOUND = 0.2  # a paper that is searched for an answer holds a passage of this score or more
 _LEAST_PART = 0.01  # of the ranking for one paper, below which it is not asked
-_SUPPORT = CONTEXT_FEATURES.index("support")
 _POOL = [i for i, name in enumerate(CONTEXT_FEATURES) if name.startswith("pool_")]
 _PAIRS = np.triu_indices(len(_POOL))  # of these features, each with itself, too
 N_SAME_DOCUMENT = len(_POOL) + len(_PAIRS[0])  # inputs of `SameDocumentModel`
@@ -242,10 +241,6 @@ class PoolScores:
     """What the judge finds, one number a passage, all of shape (n,)."""
 
     evidence: Floats  # probability that it is evidence
-    topic: Floats  # how likely it is on topic, by itself
-    # how likely it is of one study with a passage on topic; NaN if there is no other
-    support: Floats
-    results: Floats  # probability that it reports results
     may_be_read: bool = False  # whether the reader may read some of them anew
 
 
@@ -296,7 +291,7 @@ class EvidenceScorer:
             evidence, may_be_read = self._score_together(
                 found, context, is_claim=is_claim, of_several=of_several
             )
-        return PoolScores(evidence, topics, context[:, _SUPPORT], found.results, may_be_read)
+        return PoolScores(evidence, may_be_read)
 
     def _score_together(
         self, found: PoolFeatures, context: Floats, *, is_claim: bool, of_several: bool

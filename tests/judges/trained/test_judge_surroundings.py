@@ -29,6 +29,7 @@ from deepera_graph.judges.trained.scorer import (
 from deepera_graph.judges.trained.trees import Trees
 
 COUNTS = TokenCounts(50, {"rust": 9, "shade": 3})
+SUPPORT = CONTEXT_FEATURES.index("support")
 QUESTION = "Does shade reduce rust?"
 WORDS = ["rust", "shade", "12", "31", "HbA1c", "leaf", "sun", "coffee", "plots", "β"]
 
@@ -155,9 +156,12 @@ def test_a_head_judges_the_same_after_its_file(head, tmp_path, question, n):
     assert again.to_dict() == head.to_dict() == json.loads((tmp_path / "head.json").read_text())
     found, other = (one.score_passages(question, texts, reads) for one in (head, again))
     assert found.evidence.tolist() == other.evidence.tolist()
-    for numbers in (found.evidence, found.topic, found.results):
+    shown = compute_pool_features(COUNTS, question, texts, reads)
+    topics = sigmoid(head.topic.predict(shown.topic_features()))
+    for numbers in (found.evidence, topics, shown.results):
         assert ((numbers >= 0) & (numbers <= 1)).all()
-    assert np.isnan(found.support).tolist() == [n == 1] * n
+    support = compute_context_features(shown, topics, head.link)[:, SUPPORT]
+    assert np.isnan(support).tolist() == [n == 1] * n
 
 
 def test_questions_and_claims_have_rankings_of_their_own(head):

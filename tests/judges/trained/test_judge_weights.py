@@ -12,6 +12,7 @@ from deepera_graph import SettingsError, local_backend
 from deepera_graph.judges.trained import model
 from deepera_graph.judges.trained.backend import Weights, find_weights, local_model
 from deepera_graph.judges.trained.model import FILES, SUMS, EvidenceModel, check
+from deepera_graph.judges.trained.scorer import EvidenceScorer
 from support.tiny_encoder import make_tokenizer
 
 pytestmark = pytest.mark.full
@@ -164,17 +165,16 @@ def test_an_odd_passage_is_scored_and_does_not_take_the_company_of_others(odd):
             assert 0 <= judgement.score <= 1
             assert judgement.quote in odd
         signs = model.read_signs(QUESTION, INTENT, windows)
-        assert all(
-            math.isfinite(number) for one in signs for number in one[:4] if number is not None
-        )
-        assert signs[1].support is not None
+        assert all(math.isfinite(one.evidence) for one in signs)
+        alone = model.read_signs(QUESTION, INTENT, windows[1:])
+        assert signs[1].evidence != alone[0].evidence
 
 
 @shipped
 @pytest.mark.parametrize("question", ["?", "\0", "😀", "why \udfff?", "rust " * 600])
 def test_an_odd_question_is_answered_with_scores(question):
     signs = local_model().read_signs(question, INTENT, [passage(RESULT), passage("x")])
-    assert all(math.isfinite(number) for one in signs for number in one[:4])
+    assert all(math.isfinite(one.evidence) for one in signs)
 
 
 @shipped
@@ -187,18 +187,21 @@ def test_a_text_has_one_vector_in_any_company():
 
 
 @shipped
-def test_a_title_says_nothing_about_whether_its_text_reports_results():
+def test_a_title_says_nothing_about_whether_its_text_reports_results(monkeypatch):
     title = "A protocol for studying leaf rust in shaded and open coffee plots"
-    bare, titled = (
-        local_model().read_signs(
-            QUESTION,
-            INTENT,
-            [passage(RESULT, name), passage("We planned to count rust.", name)],
-        )
-        for name in ("", title)
-    )
-    assert [one.results for one in bare] == [one.results for one in titled]
-    assert [one.topic for one in bare] != [one.topic for one in titled]
+    seen, score = [], EvidenceScorer.score_pool
+
+    def listen(head, question, found, **how):
+        seen.append((found.results.tolist(), head.topic.predict(found.topic_features()).tolist()))
+        return score(head, question, found, **how)
+
+    monkeypatch.setattr(EvidenceScorer, "score_pool", listen)
+    for name in ("", title):
+        some = [passage(RESULT, name), passage("We planned to count rust.", name)]
+        local_model().read_signs(QUESTION, INTENT, some)
+    (results, topic), (titled_results, titled_topic) = seen
+    assert results == titled_results
+    assert topic != titled_topic
 
 
 @shipped
