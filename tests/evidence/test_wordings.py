@@ -105,6 +105,11 @@ def test_a_design_of_others_is_not_that_of_a_study(text, design):
             "-0.08 µmol CO2 m-2 s-1 | lower",
         ),
         ("Yield was higher by 0.4 t ha−1 (95% CI 0.1 to 0.7 t ha−1).", "0.4 t ha−1 | higher"),
+        ("Stiffness rose by 3 J K-1 mol-1 (p = 0.01).", "3 J K-1 mol-1 | higher"),
+        ("The hazard ratio of death was 0.71 for PD-1 blockers.", "0.71 | lower"),
+        ("Weight fell by 3 in GLP-1 users (p = 0.01).", " | lower"),
+        ("Scores fell by 12 on day -1 (p = 0.01).", " | lower"),
+        ("Weight fell by 5 mg GLP-1 (p = 0.01).", "5 mg | lower"),
         ("Pressure raised efficiency from 98.1 to 99.2 % and more than doubled life.", " | higher"),
         ("Salt raised resistance by 1.8 mΩ (95% CI 0.9-2.7 mΩ).", "1.8 mΩ | higher"),
         (

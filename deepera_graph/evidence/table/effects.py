@@ -8,14 +8,19 @@ _WHOLE = r"(?:\d++(?:[.·]\d++)?+|[.·]\d++)"
 _DIGITS = rf"(?:[1-9]\d{{0,2}}(?:,\d{{3}})++(?:\.\d++)?+(?!\d)|\d++,\d{{1,3}}(?!\d|,\d)|{_WHOLE})"
 _NUMBER = rf"[-−–+]?\s?{_DIGITS}"
 _TIME = r"minutes|min|hours?|days?|weeks?|months?|years?|seconds?|s|h"
+# What a unit is divided by: "m-2", "ha−1", "mL-1"; "PD-1" and "GLP-1" are none.
+_EACH = r"(?:\s(?-i:[a-z]{1,3}|[a-zµμ]?[A-Z]|[kMG]?Pa|[kMG]?Hz)\s?[-−–⁻]\s?[1-3¹²³]\b)"
+_NO_UNIT = (
+    r"(?:and|or|to|of|in|on|at|by|per|for|with|from|than|vs|versus|under|after|before|during)\b"
+)
 _UNIT = (
     # Of what is measured by area, mass or time, too: "µmol CO2 m-2 s-1", "t ha−1".
-    r"(?:\s(?!(?:to|and)\b)[a-zA-Zµμ]{1,11}(?:\s[A-Z][A-Za-z]{0,4}\d?)?(?:\s[a-zA-Z]{1,3}\s?[-−–⁻]\s?[1-3¹²³]\b){1,3}"
+    rf"(?:\s(?!{_NO_UNIT})[a-zA-Zµμ]{{1,11}}(?:\s[A-Z][A-Za-z]{{0,4}}\d?)?{_EACH}{{1,3}}"
     r"|\s?%|\s?°C|[-\s]?fold\b|\s?(?:[a-zA-Zµμ]{1,6}/(?:[a-zA-Zµμ]{1,6}\d?|min|day))|\sper\s?cent\b"
     r"|(?:\sper\s?cent(?:age)?|[-\s]percentage)[-\s]points?\b"
     r"|\s(?:mm\s?Hg|kcal|kJ|kg|mg|µg|μg|g|mm|cm|km|µm|μm|nm|m|[GMk]?Pa|[kM]?N|mL|L|bpm|beats|dB|Hz|mV|V|mW|kW|W|k?Wh|m?Ah|[mkM]?Ω|[mµ]S|[mµn]M|[mµ]?mol|t|ha|cycles"
     rf"|pp|ppm|ppb|K|points?|units?|{_TIME}|times|SDs?|standard\s+deviations?)\b"
-    r"(?:\s[a-zA-Z]{1,3}\s?[-−–⁻]\s?[1-3¹²³]\b)?)"
+    rf"{_EACH}?)"
 )
 _SPREAD = rf"(?:\s?(?:±|\+/[-−–])\s?{_DIGITS})?"
 _TOLD = rf"(?P<value>{_NUMBER}){_SPREAD}(?P<unit>{_UNIT})"
