@@ -365,6 +365,8 @@ def _turn_course(one: Clause, other: Clause) -> Iterator[str]:
     is_other = PATTERNS["lacking"].search(f"{one.text} {other.text}") or NOTHING.search(other.text)
     if course is None or mine is None or mine.axis != "amount" or is_other:
         return
+    if len([*_CHANGES.finditer(other.text)]) > 1:
+        return  # "mould fell when wax rose from 2 to 4 g" is of what acts
     gain = to_float(course["high"]) - to_float(course["low"])
     about = other.about
     is_same = (mine.what - MEASURES) & about and (mine.who - GENERAL) & about

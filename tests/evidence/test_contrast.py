@@ -37,6 +37,8 @@ RIPE = (
         ("Rust was more frequent with control than with wax.", RUST),
         ("Wax reduced rust.", RUST),
         ("Wax lowered the weight of apples.", "Without wax, weight rose from 4 to 9 g."),
+        ("Wax reduced mould.", "Mould fell when wax increased from 2 to 4 g."),
+        ("Wax reduced mould.", "Wax increased from 2 to 4 weekly coats reduced mould."),
         ("Raw apples cracked more often than waxed.", "6% of waxed apples cracked, 47% of raw."),
         ("Single doses of wax gave no protection.", DOSES),
         ("Wax gave protection daily, but not in single doses.", DOSES),
