@@ -217,6 +217,7 @@ def test_a_finding_is_of_the_outcome_that_is_asked_for(question, cells):
         ("Are weeds more abundant under lime?", "10%"),
         ("Are weeds affected by lime?", "10%"),
         ("Does lime raise N2O emissions?", "3%"),
+        ("Is N2O higher in emissions under lime?", "3%"),
         ("Does lime raise CO2 emissions?", "4%"),
     ],
 )

@@ -132,16 +132,18 @@ def _find_numbers(chosen: Sequence[Told], whole: Sequence[Told]) -> list[Told]:
 def find_outcome(question: str) -> frozenset[str]:
     """Return the stems of what a question asks a change of: of ``lower HbA1c in women`` HbA1c."""
     asked = read_question(question)
-    if end := _find_subject(asked.read.words, asked.read.signs):
-        return frozenset(asked.read.stems[:end]) - {""}
-    words, stems = (one[asked.place + 1 :] for one in (asked.read.words, asked.read.stems))
-    end = next((n for n, word in enumerate(words) if n and _WHERE.fullmatch(word)), len(words))
+    words, stems = asked.read.words, asked.read.stems
+    start, end = 0, _find_subject(words, asked.read.signs)
+    if not end:
+        start = asked.place + 1
+        ends = (n for n in range(start + 1, len(words)) if _WHERE.fullmatch(words[n]))
+        end = next(ends, len(words))
     # "N2O" is three words, of which none has a stem.
-    said = "".join(words[:end])
+    said = "".join(words[start:end])
     named = {one.lower() for one in _FORMULA.findall(question) if one.lower() in said}
     # Where no word of change is known, all but the first thing that is named.
     _, *others = [one for one in asked.read.stems if one] or [""]
-    return frozenset(stems[:end]) - {""} | named or frozenset(others)
+    return frozenset(stems[start:end]) - {""} | named or frozenset(others)
 
 
 def _find_subject(words: Sequence[str], signs: Sequence[str]) -> int:
