@@ -1,5 +1,7 @@
 """Findings that a summary turns around: negations, opposites, comparisons, exchanged arguments."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -169,3 +171,13 @@ def test_it_is_said_what_stands_where():
 def test_a_verb_of_time_pace_or_strength_is_turned_by_its_opposite(said, found):
     assert turned_findings(said, found)
     assert not turned_findings(found, found)
+
+
+def test_many_words_of_which_there_is_less_take_linear_time():
+    spent = []
+    for n in (1_000, 4_000):
+        text = " ".join(f"less x{number}" for number in range(n))
+        start = time.process_time()
+        turned_findings("Pears were less sweet.", text)
+        spent.append(time.process_time() - start)
+    assert spent[1] < 8 * spent[0] + 0.1
