@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib import resources
 from io import StringIO
 
 import pytest
@@ -11,7 +12,12 @@ from deepera_graph import EvidenceReranker, EvidenceTabulator, export_result
 from deepera_graph.evidence.table.table import EvidenceTable
 from deepera_graph.export import describe_evidence
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.versions import choose_version, order_passages, tell_versions
+from deepera_graph.literature.versions import (
+    NEARLY,
+    choose_version,
+    order_passages,
+    tell_versions,
+)
 from deepera_graph.testing import judged, scripted_backend
 from deepera_graph.text.plain import drop_mark
 
@@ -146,6 +152,11 @@ def test_a_study_has_the_direction_of_its_article_where_that_is_nearly_as_good()
     given = [Document(page_content=TEXTS[n], metadata=RECORDS[n]) for n in ("preprint", "article")]
     result = EvidenceReranker(backend).rerank(QUESTION, given)
     assert result.direction_counts == {"no_difference": 1}
+
+
+def test_the_page_lets_an_article_lead_as_results_do():
+    script = resources.files("deepera_graph.serve.page").joinpath("verdicts.js")
+    assert f"const NEARLY = {NEARLY};" in script.read_text("utf-8")
 
 
 def test_every_form_cites_the_sentence_of_the_preprint_with_the_preprint():

@@ -10,7 +10,7 @@ export const DIRECTIONS = {
   unclear: { sign: "?", one: "unclear", many: "unclear" },
 };
 
-const NEARLY = 0.1; // of a score, by which the article may be below its preprint and go first
+const NEARLY = 0.2; // of a score, by which the article may be below its preprint and go first
 
 /** The passages of a result at a threshold: kept, dropped, failed, notNeeded, best first.
  *
