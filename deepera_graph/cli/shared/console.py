@@ -22,12 +22,7 @@ import typer
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.text.jsonl import format_json
-from deepera_graph.text.plain import (
-    count,
-    drop_mark,
-    in_one_line,
-    replace_controls,
-)
+from deepera_graph.text.plain import count, drop_mark, in_one_line, replace_controls
 
 if TYPE_CHECKING:
     from rich.console import Console

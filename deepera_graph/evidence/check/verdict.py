@@ -234,10 +234,11 @@ def _list_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> lis
 
 def _deny_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> list[str]:
     """Quote the finding nearest to what a sentence lacks: no change, or what a claim leaves out."""
-    missing = _topic(statement) - stems(sentence) - GENERAL_STEMS - {CONTROL}
-    near = [one for one in others if missing & stems(one)]
-    shared = [len(_topic(statement) & stems(one)) for one in near]
-    near = [one for one, n in zip(near, shared, strict=True) if n == max(shared)]
+    about = _topic(statement)
+    missing = about - stems(sentence) - GENERAL_STEMS - {CONTROL}
+    shared = [len(about & told) if missing & (told := stems(one)) else 0 for one in others]
+    most = max(shared, default=0)
+    near = [one for one, n in zip(others, shared, strict=True) if n == most > 0]
     turned = (FINDS_NOTHING, KEEPS)
     against = (
         one for one in near if any(n.startswith(turned) for n in list_contrasts(statement, one))
