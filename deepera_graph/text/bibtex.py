@@ -39,7 +39,8 @@ _STYLE = re.compile(
 )
 _FORMULA = re.compile(r"(?<!\\)\$([^$]+)\$")
 _POWER = re.compile(r"\\textsuperscript\s*\{([^{}]*)\}")
-_SPACE = re.compile(r"\\[,;: ]|(?<=[^\s(\\\d])~(?=\S)|(?<=\d)~(?=[^\s\d])")  # "~5" and "5~6" stay
+# A blank that no line ends at; "~5", "5~6" and "/~me" stay.
+_SPACE = re.compile(r"\\[,;: ]|(?<=[^\s(\\/\d])~(?=\S)|(?<=\d)~(?=[^\s\d])")
 # What is lowered or raised in a formula: "CO_2", "10^{-3}"; "χ^2" stays.
 _INDEX = re.compile(
     r"(?<![^\W\d_a-zA-Z])(?:\{\})?(?P<how>[_^])(?:\{(?P<all>[\w\s+*.,°−-]*)\}|(?P<one>[\w+*°−-]))"

@@ -39,6 +39,10 @@ def read(text):
             "p < 10⁻⁴ at 25 °C, 4 °C, p = 0.03",
         ),
         (r"(~5 mm), 5~10 mg, $5 per m^2 to $6", "(~5 mm), 5~10 mg, $5 per m^2 to $6"),
+        (
+            "Data are at https://example.org/~rust/wax.",
+            "Data are at https://example.org/~rust/wax.",
+        ),
     ],
 )
 def test_tex_becomes_text_and_formulas_stay(written, text):
