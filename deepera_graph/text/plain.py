@@ -74,9 +74,9 @@ def clean_markup(text: str) -> str:
 
 
 def _raise(found: re.Match[str]) -> str:
-    start = found.start()
-    text = found[1].replace("&minus;", "−")
-    return write_raised(found.string[max(0, start - 1) : start], text)
+    start, text = found.start(), html.unescape(found[1])
+    raised = write_raised(found.string[max(0, start - 1) : start], text)
+    return found[1] if raised == text else raised  # entities of others are read with the rest
 
 
 def write_raised(before: str, text: str) -> str:

@@ -20,6 +20,10 @@ from deepera_graph.text.plain import clean_markup, drop_markup
             "2 × 10<sup>5</sup> g<sup>-1</sup>, 10<jats:sup>&minus;4</jats:sup>, 1<sup>st</sup>",
             "2 × 10⁵ g-1, 10⁻⁴, 1st",
         ),
+        (
+            "10<sup>&#8722;3</sup> or 10<sup>&#x2212;3</sup> M, 5<sup>&amp;lt;</sup>",
+            "10⁻³ or 10⁻³ M, 5&lt;",
+        ),
         ("Malus &amp; wax (p &lt; 0.001)", "Malus & wax (p < 0.001)"),
         ("&alpha;, &#x3b1; and &#945; (p&nbsp;=&nbsp;0.01)", "α, α and α (p = 0.01)"),
         ("R&D; AT&T &copy a&b; &unknown;", "R&D; AT&T &copy a&b; &unknown;"),
