@@ -335,11 +335,10 @@ def _orientation(one: _Relation, other: _Relation) -> int:
 def _grade(clauses: Sequence[_Clause]) -> dict[str, str]:
     """Return each "sweet" that a clause has less of, and its "sweeter": what both stand for."""
     graded: dict[str, str] = {}
-    words = [word for one in clauses for word in one.words]
-    known = {*words}
+    known = {*(words := [word for one in clauses for word in one.words])}
     for word in {word for less, word in pairwise(words) if less == "less"} - STOP_WORDS:
         base, last = word.rstrip("ey"), word[-1]
-        if more := known.intersection(f"{base}{end}er" for end in ("", "i", last, f"{last}i")):
+        if more := known & {f"{base}{end}er" for end in ("", "i", last, f"{last}i")}:
             graded |= dict.fromkeys([word, *more], word)
     return graded
 

@@ -157,10 +157,8 @@ def choose_nearest(statement: str, pool: RerankResult) -> RankedPassage:
 
 
 def _is_procedure(sentence: str) -> bool:
-    return (
-        bool(_DONE.search(sentence))
-        and not read_words(_NAMES.sub(" ", hide_designs(sentence))).finds
-    )
+    told = read_words(_NAMES.sub(" ", hide_designs(sentence)))
+    return bool(_DONE.search(sentence)) and not told.finds
 
 
 def _list_turned(statement: str, sentence: str) -> list[str]:
