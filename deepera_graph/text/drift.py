@@ -8,7 +8,7 @@ from typing import NamedTuple
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, held, split_sentences, stem_verb
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _ENOUGH = 0.5  # share of the words of a clause that a sentence has if it is about the same
 _REACH = 200  # characters from a word of change to its amount, at most
 _NEAR = 5  # words between a negation and what it negates
@@ -90,7 +90,7 @@ def _read_clauses(text: str) -> tuple[_Clause, ...]:
 
 
 def _list_words(text: str) -> tuple[str, ...]:
-    return tuple(one.group().lower() for one in _WORD.finditer(text))
+    return tuple(one.group().lower() for one in WORD.finditer(text))
 
 
 def _denies(word: str) -> bool:
@@ -164,7 +164,7 @@ def read_sign(text: str, start: int, end: int) -> int | None:
     """Return the sign that words give to the number at ``[start:end]``; 0 leaves it open."""
     # "Lowered by 5%" and "5% lower" say -5%: the word right behind it, or else the last before it
     # in its clause. None if no word does, or if the number is no amount of a change.
-    behind = _WORD.match(text, end + 1)
+    behind = WORD.match(text, end + 1)
     if behind and behind.group().lower() in _AMOUNTS:
         return _AMOUNTS[behind.group().lower()]
     before = _APART.split(text[max(0, start - _REACH) : start])[-1]

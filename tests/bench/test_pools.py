@@ -14,6 +14,7 @@ from deepera_graph.lab.data.pools import (
     Recipe,
     counterfactuals,
     mix_pools,
+    turn_changes,
     with_look_alikes,
 )
 from deepera_graph.lab.rankers.base import FirstStage
@@ -171,3 +172,7 @@ def test_data_without_look_alikes_is_left_out_of_the_study():
     found = study_counts(lab([FirstStage()], [lakes(2)]))
     assert found.grids[0].rows == ()
     assert "left out" in found.findings[0]
+
+
+def test_a_change_that_is_part_of_another_word_is_not_turned():
+    assert turn_changes("The rose's scent rose.") == ["The rose's scent fell."]

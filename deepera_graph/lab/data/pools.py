@@ -16,14 +16,13 @@ import numpy as np
 
 from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.drift import OPPOSITES
+from deepera_graph.text.drift import OPPOSITES, WORD
 from deepera_graph.text.words import stems
 
 LOOK_ALIKE, COUNTERFACTUAL, HOP, UNRELATED = NOISES = (
     "look-alike", "counterfactual", "hop", "unrelated",
 )  # fmt: skip
 TOTAL = 100  # passages of a pool
-_WORD = re.compile(r"\w+")
 
 
 # Source: SciRerankBench, README: pools of 100; noisy contexts (NC) are 5 relevant and 95 unrelated
@@ -218,7 +217,7 @@ def counterfactuals(golden: Sequence[Context]) -> Iterator[Context]:
 
 def turn_changes(text: str) -> list[str]:
     """Return a text with one change turned, a version for each, and all: ``rose`` for ``fell``."""
-    places = [one for one in _WORD.finditer(text) if one.group().lower() in OPPOSITES]
+    places = [one for one in WORD.finditer(text) if one.group().lower() in OPPOSITES]
     turned = [_turn(text, [one]) for one in places]
     return [*turned, _turn(text, places)] if len(turned) > 1 else turned
 
