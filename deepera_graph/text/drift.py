@@ -10,7 +10,6 @@ from deepera_graph.text.words import STOP_WORDS, held, split_sentences, stem_ver
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _ENOUGH = 0.5  # share of the words of a clause that a sentence has if it is about the same
-_REACH = 200  # characters from a word of change to its amount, at most
 _NEAR = 5  # words between a negation and what it negates
 _SHORTEST = 3  # letters of a word that can be denied
 _FEWEST = 2  # words in common that say that a comparison is about the same
@@ -35,17 +34,19 @@ _PATTERNS = [re.compile(one, re.IGNORECASE | re.VERBOSE) for one in _LISTS["patt
 _BRACKETS, _CLAUSE, _NOT_ONLY, _DESIGNS, _GROUPS, _NOUNS, _JOINED, _WITHOUT, _THAN, *_PATTERNS = (
     _PATTERNS
 )
-_APART, _NO_AMOUNT = _PATTERNS
+APART, NO_AMOUNT = _PATTERNS
 _KEYS = frozenset(key for key, _ in _FINDINGS.values())
+_AMOUNT, _WORTH = (_COMPARISONS[one][0] for one in ("higher", "better"))
 _DENYING = frozenset(word for word, (_, sign) in _FINDINGS.items() if sign < 0)
 _WAYS = dict.fromkeys(_SETS["up"], 1) | dict.fromkeys(_SETS["down"], -1)  # of a word of change
-_AMOUNTS = (  # of a word beside an amount: its sign, 0 for either
-    {word: sign for word, (key, sign) in _COMPARISONS.items() if key == "higher+"}
+AMOUNTS = (  # of a word beside an amount: its sign, 0 for either
+    {word: sign for word, (key, sign) in _COMPARISONS.items() if key == _AMOUNT}
     | dict.fromkeys(_SETS["gained"], 1)
     | dict.fromkeys(_SETS["lost"], -1)
     | dict.fromkeys(_SETS["differing"], 0)
     | _WAYS
 )
+_LESSENING = _ABSENCES | _SETS["lost"] | _SETS["down"]  # "a higher loss of yield" is no more yield
 _PAIRS, _MORE_PAIRS = (
     [pair.split("/") for pair in _LISTS[name].split()]
     for name in ("opposites", "opposites_of_falls")
@@ -160,21 +161,6 @@ def _read_changes(text: str) -> Iterator[_Change]:
             )
 
 
-def read_sign(text: str, start: int, end: int) -> int | None:
-    """Return the sign that words give to the number at ``[start:end]``; 0 leaves it open."""
-    # "Lowered by 5%" and "5% lower" say -5%: the word right behind it, or else the last before it
-    # in its clause. None if no word does, or if the number is no amount of a change.
-    behind = WORD.match(text, end + 1)
-    if behind and behind.group().lower() in _AMOUNTS:
-        return _AMOUNTS[behind.group().lower()]
-    before = _APART.split(text[max(0, start - _REACH) : start])[-1]
-    in_brackets = before.rfind("(") > before.rfind(")")
-    if not in_brackets and _NO_AMOUNT.search(before):
-        return None
-    signs = [_AMOUNTS[one] for one in _list_words(before) if one in _AMOUNTS]
-    return signs[-1] if signs else None
-
-
 def _quote(before: Sequence[str], start: int, word: str) -> str:
     start -= bool(start and before[start - 1] in _SETS["auxiliaries"])
     return f"“{' '.join([*before[start:], word])}”"
@@ -210,6 +196,7 @@ class _Relation(NamedTuple):
     sign: int
     left: frozenset[str]
     right: frozenset[str]
+    measured: frozenset[str] = frozenset()  # what may be more: "conduct" of "conduct better"
 
 
 def turned_findings(summary: str, passage: str) -> list[str]:
@@ -310,11 +297,19 @@ def _turned_relations(told: Iterator[_Relation], known: Sequence[_Relation]) -> 
         near = [
             other
             for other, n in zip(known, shared, strict=True)
-            if other.key == one.key and n == max(shared) and n >= max(_ENOUGH * len(about), _FEWEST)
+            if _is_on_scale(one, other)
+            and n == max(shared)
+            and n >= max(_ENOUGH * len(about), _FEWEST)
         ]
         if near and all(one.sign * other.sign * _orientation(one, other) < 0 for other in near):
             swapped = " of it the other way round" if one.sign == near[0].sign else ""
             yield f"{one.word}, where the passage has {near[0].word}{swapped}"
+
+
+def _is_on_scale(one: _Relation, other: _Relation) -> bool:
+    """Tell whether two compare the same, also "conducts better" and "higher conductivity"."""
+    is_amount = _AMOUNT in (one.key, other.key)
+    return one.key == other.key or (is_amount and not one.measured.isdisjoint(other.measured))
 
 
 def _orientation(one: _Relation, other: _Relation) -> int:
@@ -335,6 +330,10 @@ def _orientation(one: _Relation, other: _Relation) -> int:
 def _grade(clauses: Sequence[_Clause]) -> dict[str, str]:
     """Return each "sweet" that a clause has less of, and its "sweeter": what both stand for."""
     graded: dict[str, str] = {}
+    for one in clauses:  # "sweeter than", but not "higher in winter than"
+        if _COMPARISONS.keys().isdisjoint(one.words):
+            than = (word for word, after in pairwise(one.words) if after == "than")
+            graded |= {word: stem_verb(word) for word in than if word.endswith("er")}
     known = {*(words := [word for one in clauses for word in one.words])}
     for word in {word for less, word in pairwise(words) if less == "less"} - STOP_WORDS:
         base, last = word.rstrip("ey"), word[-1]
@@ -347,16 +346,17 @@ def _comparisons(clauses: Sequence[_Clause], graded: Mapping[str, str]) -> Itera
     for clause in clauses:
         words = clause.words
         compared = [one for one in words if one in _COMPARISONS or graded.get(one, one) != one]
-        if len(compared) != 1:
-            continue
-        place = words.index(word := compared[0])
-        if any(map(_is_negation, words[max(0, place - _NEAR) : place])):
+        place = words.index(compared[0]) if len(compared) == 1 else -1
+        if place < 0 or any(map(_is_negation, words[max(0, place - _NEAR) : place])):
             continue  # "not lower" is neither
-        key, sign = _COMPARISONS.get(word, ("", 1))
-        degree = graded.get("".join(words[place + 1 : place + 2]) if key == "higher+" else word)
+        key, sign = _COMPARISONS.get(word := words[place], ("", 1))
+        degree = graded.get("".join(words[place + 1 : place + 2]) if key == _AMOUNT else word)
         left, *right = map(_list_words, _THAN.split(clause.text, maxsplit=1))
         sides = [_stems([x for x in one if x not in graded]) for one in (left, sum(right, ()))]
-        yield _Relation(word, degree or key, sign, *sides)
+        measured = _stems(words[:place][-1:]) if key == _WORTH else frozenset([degree or ""])
+        if key == _AMOUNT and not degree and _LESSENING.isdisjoint(words):
+            measured = frozenset(one.removesuffix("iv").removesuffix("th") for one in sides[0])
+        yield _Relation(word, degree or key, sign, sides[0], sides[1], measured)
 
 
 def _exchanged(told: Iterator[_Relation], known: Sequence[_Relation]) -> Iterator[str]:

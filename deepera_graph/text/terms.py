@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
-from deepera_graph.text.drift import read_sign
+from deepera_graph.text.drift import AMOUNTS, APART, NO_AMOUNT, WORD
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS
 
@@ -38,6 +38,7 @@ def write_numbers(text: str) -> str:
     return _SPELT_NUMBER.sub(lambda found: str(read_spelt(found.group())), text)
 
 
+_REACH = 200  # characters from a word of change to its amount, at most
 _UNSEEN = re.compile(r"[\u00ad\u200b-\u200d\u2060\ufeff]\s*")
 _LINE_END = re.compile(r"(?<=[^\W\d_])-\s*\n\s*(?=[^\W_])")
 _SIGNS = str.maketrans(dict.fromkeys("‐‑‒–—−⁻", "-") | dict.fromkeys("’ʼ", "'"))
@@ -250,8 +251,24 @@ def _find_signed(text: str, token: _Token) -> tuple[str, ...]:
     """Return ``-5`` for the 5 of "fell by 5" or of "differed by 5"; else nothing."""
     if not token.values or token.values[0].startswith("-"):
         return ()
-    sign = read_sign(text, token.start, token.end)
+    sign = _read_sign(text, token.start, token.end)
     return (f"-{token.values[0]}",) if sign is not None and sign <= 0 else ()
+
+
+def _read_sign(text: str, start: int, end: int) -> int | None:
+    """Return the sign that words give to the number at ``[start:end]``; 0 leaves it open."""
+    # "Lowered by 5%" and "5% lower" say -5%: the word right behind it, or else the last before it
+    # in its clause. None if no word does, or if the number is no amount of a change.
+    behind = WORD.match(text, end + 1)
+    if behind and behind.group().lower() in AMOUNTS:
+        return AMOUNTS[behind.group().lower()]
+    before = APART.split(text[max(0, start - _REACH) : start])[-1]
+    in_brackets = before.rfind("(") > before.rfind(")")
+    if not in_brackets and NO_AMOUNT.search(before):
+        return None
+    words = (one.group().lower() for one in WORD.finditer(before))
+    signs = [AMOUNTS[one] for one in words if one in AMOUNTS]
+    return signs[-1] if signs else None
 
 
 @lru_cache(maxsize=4096)

@@ -181,3 +181,46 @@ def test_many_words_of_which_there_is_less_take_linear_time():
         turned_findings("Pears were less sweet.", text)
         spent.append(time.process_time() - start)
     assert spent[1] < 8 * spent[0] + 0.1
+
+
+RYE = "Rye yields better than oats."
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "is_turned"),
+    [
+        (RYE, "The yield of oats was higher than that of rye.", True),
+        (RYE, "Oats yielded more than rye.", True),
+        (
+            "Al garnets conduct better than Ta garnets.",
+            "Ta garnets had higher conductivity than Al garnets.",
+            True,
+        ),
+        ("Wax keeps pears firmer than paper.", "Paper kept pears firmer than wax.", True),
+        (
+            "Wax keeps pears firmer than paper.",
+            "The firmness of pears was higher with paper than with wax.",
+            True,
+        ),
+        (RYE, "The yield of rye was higher than that of oats.", False),
+        (RYE, "The loss of yield of oats was higher than that of rye.", False),
+        (RYE, "The height of oats was greater than that of rye.", False),
+        (
+            "Wax keeps pears firmer than paper.",
+            "Pears were firmer with wax than with paper.",
+            False,
+        ),
+        (
+            "Wax keeps pears firmer than paper.",
+            "Pears with paper had a higher weight than with wax.",
+            False,
+        ),
+        (
+            "Frost is rather seen in winter than in summer.",
+            "Yield was higher in winter than in summer.",
+            False,
+        ),
+    ],
+)
+def test_what_is_done_better_is_what_there_is_more_of(said, found, is_turned):
+    assert bool(turned_findings(said, found)) == is_turned
