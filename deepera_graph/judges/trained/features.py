@@ -16,6 +16,7 @@ from deepera_graph.judges.trained.reading.vectors import (
     TokenSpan,
     pairwise_dot,
     sigmoid,
+    without_marks,
 )
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.schema import PassageTask
@@ -184,7 +185,7 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
 
 def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors) -> PassageMatch:
     """Compare the passage of a task, whose text is not blank, with its question."""
-    asked = question.units[1:-1] if len(question.units) > 2 else question.units
+    asked = without_marks(question.units)
     similarity = pairwise_dot(asked, passage.tokens)
     matched = similarity.max(axis=1)
     worst = np.sort(matched)

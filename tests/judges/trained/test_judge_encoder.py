@@ -113,7 +113,7 @@ def test_a_text_of_the_last_question_is_not_encoded_again(monkeypatch):
     first = encoder.n_encoded
     encoder.encode(["leaf", "bark", "root"])
     assert encoder.n_encoded == first + 1
-    monkeypatch.setattr(encoder_module, "MAX_KEPT", 128)  # bytes: no more than one of them
+    monkeypatch.setattr(encoder_module, "MAX_KEPT", 64)  # bytes: no more than one of them
     encoder.encode(["stem"])
     encoder.encode(["root", "bark"])
     assert encoder.n_encoded == first + 4

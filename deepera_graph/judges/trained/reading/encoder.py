@@ -23,8 +23,8 @@ from deepera_graph.packages import send_nothing
 
 Ids = NDArray[np.int64]
 MAX_TOKENS = 256
-# bytes of vectors that are kept for the next question: 160 passages of 128 tokens
-MAX_KEPT = 48_000_000
+# bytes of vectors that are kept for the next question: 240 passages of 128 tokens
+MAX_KEPT = 24_000_000
 MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
 ON_CPU = ("CPUExecutionProvider",)
 _SLOWER = ["SkipLayerNormFusion"]  # its kernel takes longer than the two steps that it fuses
@@ -68,13 +68,13 @@ class _Memory:
         return found
 
     def add(self, text: str, encoded: Encoded) -> None:
-        size = _count_bytes(encoded)
+        size = encoded.tokens.nbytes
         if size > MAX_KEPT or text in self._held:
             return
         self._held[text] = encoded
         self._n_bytes += size
         while self._n_bytes > MAX_KEPT:
-            self._n_bytes -= _count_bytes(self._held.popitem(last=False)[1])
+            self._n_bytes -= self._held.popitem(last=False)[1].tokens.nbytes
 
 
 class Encoder:
@@ -287,10 +287,6 @@ def open_session(model: Path, providers: Sequence[str] = ON_CPU) -> Any:
     return onnxruntime.InferenceSession(
         str(model), options, providers=list(providers), disabled_optimizers=_SLOWER
     )
-
-
-def _count_bytes(encoded: Encoded) -> int:
-    return encoded.tokens.nbytes + 4 * encoded.tokens.size  # with `units`
 
 
 def _count_cores() -> int:

@@ -75,18 +75,13 @@ class Encoded:
 
     @property
     def units(self) -> Floats:
-        """Token vectors of length 1."""
-        return self._whole[0]
-
-    @property
-    def mean(self) -> Floats:
-        """Vector of the whole text, of length 1, shape (n_dimensions,)."""
-        return self._whole[1]
+        """Token vectors of length 1, made anew: held, they would take twice what `tokens` do."""
+        return normalize(self.vectors)
 
     @cached_property
-    def _whole(self) -> tuple[Floats, Floats]:
-        vectors = self.vectors
-        return normalize(vectors), normalize(vectors.mean(axis=0))
+    def mean(self) -> Floats:
+        """Vector of the whole text, of length 1, shape (n_dimensions,)."""
+        return normalize(self.vectors.mean(axis=0))
 
     def join(self, title: "Encoded") -> Floats:
         """Return the vector of text and title together, of length 1; the title without its marks.
@@ -112,7 +107,7 @@ class Encoded:
         within = (ends > begins) & (begins < start + len(word)) & (ends > start)
         if start < 0 or not within.any():
             return None
-        return normalize(self.units[within].mean(axis=0))
+        return normalize(normalize(self.vectors[within]).mean(axis=0))
 
     def find_parts(self, places: tuple[tuple[int, int], ...]) -> Parts:
         """Return the parts within each two characters, start and end; all of it if there is none.
@@ -156,6 +151,11 @@ def _span(begin: int, end: int, n_inside: int, inside: NDArray[np.bool_]) -> Tok
     return slice(begin, end) if end - begin == n_inside else inside.copy()
 
 
+def without_marks(tokens: Floats) -> Floats:
+    """Return the vectors of a text's tokens without its marks, unless there is nothing else."""
+    return tokens[1:-1] if len(tokens) > 2 else tokens
+
+
 def normalize(vectors: Floats) -> Floats:
     """Return vectors scaled to length 1, along the last axis."""
     length = np.sqrt(np.add.reduce(vectors * vectors, axis=-1, keepdims=True))
@@ -179,27 +179,21 @@ def align_passage(
     question: Encoded, text: str, body: Encoded, title: Encoded | None = None
 ) -> Alignment:
     """Align a text that is not blank, encoded as *body*, and its title with a question."""
-    asked = _tokens(question)
-    in_text = pairwise_dot(asked, _tokens(body))
-    named = None if title is None else pairwise_dot(asked, _tokens(title)).max(axis=1)
+    asked, tokens = without_marks(question.units), body.units
+    in_text = pairwise_dot(asked, without_marks(tokens))
+    named = None if title is None else pairwise_dot(asked, without_marks(title.units)).max(axis=1)
     nearest = in_text.max(axis=1)
     return Alignment(
         passage=float((nearest if named is None else np.maximum(nearest, named)).mean()),
-        sentences=_align_sentences(asked, text, body),
+        sentences=_align_sentences(pairwise_dot(asked, tokens), text, body),
         title=0.0 if named is None else float(named.mean()),
     )
 
 
-def _align_sentences(asked: NDArray[np.float32], text: str, body: Encoded) -> float:
+def _align_sentences(whole: Floats, text: str, body: Encoded) -> float:
     spans = body.find_parts(tuple((one.start, one.end) for one in split_sentences(text))).spans
-    whole = pairwise_dot(asked, body.units)
     found = sorted((float(whole[:, span].max(axis=1).mean()) for span in spans), reverse=True)
     return float(np.mean(found[:_N_SENTENCES]))
-
-
-def _tokens(encoded: Encoded) -> NDArray[np.float32]:
-    """Return the tokens' vectors of length 1, without the marks unless there is nothing else."""
-    return encoded.units[1:-1] if len(encoded.units) > 2 else encoded.units
 
 
 Weights = Mapping[str, float]
