@@ -283,8 +283,10 @@ def mcp(
         if not serving.http:
             # End at once: a thread that waits for a line of stdin cannot be told to stop.
             before = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
-            asyncio.run(serve_stdio(library))
-            signal.signal(signal.SIGINT, before)
+            try:
+                asyncio.run(serve_stdio(library))
+            finally:
+                signal.signal(signal.SIGINT, before)
             return
         port = PORT if serving.port is None else serving.port
         serve_http(library, port=port, on_start=lambda address: say(f"speaking MCP at {address}"))

@@ -1,6 +1,7 @@
 """What `deepera mcp` serves: the library that its options name."""
 
 import asyncio
+import signal
 
 import pytest
 from langchain_core.documents import Document
@@ -98,3 +99,14 @@ def test_a_collection_that_another_process_holds_is_named_and_said_to_be_held(
 def test_a_password_is_no_part_of_the_name_of_a_base(serve):
     library = serve("--library", "http://me:secret@127.0.0.1:9/papers", "--library", "off")
     assert library.bases == ("127.0.0.1:9",)
+
+
+def test_a_server_that_breaks_off_leaves_ctrl_c_as_it_was(monkeypatch):
+    async def break_off(library):
+        raise RuntimeError("lost its host")
+
+    monkeypatch.setattr("deepera_graph.serve.tools.mcp.serve_stdio", break_off)
+    before = signal.getsignal(signal.SIGINT)
+    result = CliRunner().invoke(app, ["mcp", "--library", "off"])
+    assert str(result.exception) == "lost its host"
+    assert signal.getsignal(signal.SIGINT) is before
