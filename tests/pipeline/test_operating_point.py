@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +128,13 @@ def test_the_trained_judge_has_the_point_of_its_weights(tmp_path):
     (tmp_path / "head.json").write_text("{torn", encoding="utf-8")
     assert Weights(str(tmp_path)).operating_point() == 0.8
     assert as_judge(local_backend().judge).operating_point == Weights().operating_point()
+
+
+def test_points_are_read_off_megabytes_of_weights_once_until_these_change(tmp_path, monkeypatch):
+    head, read, opened = tmp_path / "head.json", Path.read_bytes, []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: opened.append(path) or read(path))
+    for point, n_read in [(0.42, 1), (0.4, 2)]:
+        head.write_text(f'{{"operating_point": {point}}}', encoding="utf-8")
+        for _ in range(3):
+            assert Weights(str(tmp_path)).operating_point() == point
+        assert opened == [head] * n_read

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock, Thread
@@ -74,9 +74,9 @@ class Weights:
 
     def _read_point(self, name: bytes) -> float | None:
         with suppress(OSError, ValueError):
-            head = (self.place() / "head.json").read_bytes()  # megabytes of trees
-            found = re.search(_POINT % name, head)
-            return None if found is None else float(found[1])
+            head = self.place() / "head.json"
+            now = head.stat()
+            return _find_point(head, name, (now.st_size, now.st_mtime_ns))
         return None
 
     def model(self) -> "EvidenceModel":
@@ -85,6 +85,13 @@ class Weights:
         Those that keep vectors in different folders share all of it but that.
         """
         return _SHARED.model(self)
+
+
+@lru_cache(maxsize=16)
+def _find_point(head: Path, name: bytes, stamp: tuple[int, int]) -> float | None:
+    """Find a number among megabytes of trees; *stamp* is another one once the file has changed."""
+    found = re.search(_POINT % name, head.read_bytes())
+    return None if found is None else float(found[1])
 
 
 def local_model(
