@@ -10,8 +10,9 @@ import pytest
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.judges.trained.reading.encoder import count_pieces
 from deepera_graph.judges.trained.reading.reader import MAX_TOKENS
-from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer, _plan_steps
+from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer
 from deepera_graph.lab.training.fitting.sentences import MarkedText
+from deepera_graph.lab.training.fitting.steps import plan_steps
 from deepera_graph.lab.training.lessons.abstracts import name_group, pool_abstracts
 from deepera_graph.lab.training.lessons.groups import (
     Lesson,
@@ -241,11 +242,11 @@ def test_a_step_holds_whole_groups_and_every_group_is_read_each_epoch():
         tuple(Lesson(f"q{n}", "text " * (n % 7 + 1), int(k == 0)) for k in range(n % 5 + 2))
         for n in range(300)
     ]
-    steps = _plan_steps(groups, 2, Random(0))
+    steps = plan_steps(groups, 2, Random(0))
     read = [group for step in steps for group in step]
     assert sorted(read) == sorted(groups * 2)
     assert max(sum(map(len, step)) for step in steps) < 30 + 7
-    assert len(_plan_steps(groups, 0.5, Random(0))) < len(steps) / 3
+    assert len(plan_steps(groups, 0.5, Random(0))) < len(steps) / 3
 
 
 def test_marks_are_found_among_the_tokens_of_the_passage(tmp_path):

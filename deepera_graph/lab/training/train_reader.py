@@ -79,6 +79,12 @@ class ReaderTrainingPlan(DataPlan):
     relevance: Path | None = None  # folder of public pairs, see `teach_relevance`
     reader: ReaderPlan = field(default_factory=ReaderPlan)
 
+    def divide(self) -> tuple[list[Pool], list[Pool]]:
+        """Return the pools to teach, and those that are held out, see `hold_out`."""
+        asked = pool_abstracts(self.abstracts, self.data[0])
+        pools = select_trainable([*self.read_pools(to_train=True), *asked])
+        return hold_out(pools, read_held_out(self.weights or SHIPPED), self.seed)
+
 
 class ReaderOutcome(NamedTuple):
     """What came out of it."""
@@ -111,9 +117,7 @@ def _train_reader(plan: ReaderTrainingPlan, target: Path, log: Log) -> ReaderOut
     judge = load_scorer(source)
     if judge is None:
         raise InputError(f"{str(source)!r} holds no trained judge to add a reader to")
-    asked = pool_abstracts(plan.abstracts, plan.data[0])
-    pools = select_trainable([*plan.read_pools(to_train=True), *asked])
-    taught, held_out = hold_out(pools, read_held_out(source), plan.seed)
+    taught, held_out = plan.divide()
     plan.out.mkdir(parents=True, exist_ok=True)
     start, files = plan.reader.start, find_encoder(source)
     with write_log(plan.out / LOG, log) as told:

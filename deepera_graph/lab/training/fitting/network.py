@@ -11,9 +11,9 @@ from deepera_graph.judges.trained.reading.reader import N_DIRECTIONS
 from deepera_graph.lab.training.weights import import_package
 
 
-def build_network(torch: Any, source: Path) -> Any:
-    """Return the network: the mean of the passage's tokens and the first mark, through a layer."""
-    transformers = import_package("transformers", "training the reader")
+def load_body(source: Path, what: str) -> Any:
+    """Return the base, in which nothing is left out by chance and words keep their vectors."""
+    transformers = import_package("transformers", what)
     transformers.utils.logging.disable_progress_bar()
     try:
         body = transformers.AutoModel.from_pretrained(
@@ -25,6 +25,12 @@ def build_network(torch: Any, source: Path) -> Any:
     except (OSError, ValueError) as error:
         raise SettingsError(f"{str(source)!r} cannot be loaded: {error}") from error
     body.embeddings.requires_grad_(requires_grad=False)  # words not trained on keep their meaning
+    return body
+
+
+def build_network(torch: Any, source: Path) -> Any:
+    """Return the network: the mean of the passage's tokens and the first mark, through a layer."""
+    body = load_body(source, "training the reader")
     size = body.config.hidden_size
 
     class Network(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here

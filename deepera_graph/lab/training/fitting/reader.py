@@ -13,7 +13,6 @@ from operator import itemgetter
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,18 +31,19 @@ from deepera_graph.lab.training.fitting.network import (
     take_weights,
     trace_network,
 )
+from deepera_graph.lab.training.fitting.steps import (
+    PAIRS_A_STEP,
+    Schedule,
+    plan_steps,
+    take_steps,
+)
 from deepera_graph.lab.training.lessons.groups import Group, Lesson
 from deepera_graph.lab.training.weights import BASE_MODULE, Log, import_package, log_nothing
 
-PAIRS_A_STEP = 30
-STEPS_SORTED = 160  # groups among which those of like length share a step
-WARM_UP = 0.06  # share of the steps in which the learning rate rises
-LEAST_RATE = 0.02  # of the learning rate, at the end
 WEIGHT_OF_ORDER, WEIGHT_OF_DIRECTION, WEIGHT_OF_SENTENCES = 0.35, 0.4, 0.3
 RATE, FURTHER_RATE = 8e-5, 3e-5  # from the base, and from a reader
 HEAD_RATE = 5  # times as fast as the body
 _PARTS = 3  # of a step, each padded to its own longest pair
-_LOG_EVERY = 50
 ReadPairs = Callable[[Sequence[tuple[str, str]]], list[float]]  # log odds of evidence
 
 
@@ -84,30 +84,10 @@ class ReaderTraining:
         """Fit to groups, shuffled unless *in_order*; an `InputError` if there is none."""
         if not groups:
             raise InputError("there is nothing for the reader to learn from")
-        steps = _plan_steps(groups, epochs, self._chance, in_order=in_order)
-        network, torch = self._network, self._torch
-        optimizer = _build_optimizer(torch, network, rate)
-        rates = [one["lr"] for one in optimizer.param_groups]
-        began, n_read = perf_counter(), 0
-        network.train()
-        for place, step in enumerate(steps):
-            done = max(place / len(steps), (perf_counter() - began) / 60 / self._plan.minutes)
-            if done >= 1:
-                break
-            share = min(1.0, (place + 1) / (WARM_UP * len(steps))) * max(LEAST_RATE, 1 - done)
-            for one, its_rate in zip(optimizer.param_groups, rates, strict=True):
-                one["lr"] = its_rate * share
-            loss = self._measure_loss(step)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
-            n_read += sum(map(len, step))
-            if place % _LOG_EVERY == 0:
-                speed = n_read / (perf_counter() - began)
-                told = {"of": len(steps), "at": place, "loss": float(loss.detach())}
-                self._log({"step": "reader", **told, "pairs a second": speed})
-        network.eval()
+        steps = plan_steps(groups, epochs, self._chance, in_order=in_order)
+        how = Schedule(minutes=self._plan.minutes, log=self._log, name="reader")
+        optimizer = _build_optimizer(self._torch, self._network, rate)
+        take_steps(self._network, optimizer, steps, self._measure_loss, how)
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the log odds of evidence of each question and passage."""
@@ -247,32 +227,6 @@ def _find_marks(lesson: Lesson, offsets: Sequence[Any]) -> list[tuple[int, int, 
         if inside:
             found.append((inside[0], inside[-1] + 1, label))
     return found
-
-
-def _plan_steps(
-    groups: Sequence[Group], epochs: float, chance: Random, *, in_order: bool = False
-) -> list[list[Group]]:
-    """Put groups of like length into steps of about `PAIRS_A_STEP` pairs, anew each epoch."""
-    planned: list[list[Group]] = []
-    for epoch in range(math.ceil(epochs)):
-        order = list(groups)
-        if not in_order:
-            chance.shuffle(order)
-        order = order[: math.ceil(len(order) * min(1.0, epochs - epoch))]
-        for start in range(0, len(order), STEPS_SORTED):
-            some = sorted(order[start : start + STEPS_SORTED], key=_count_characters)
-            steps: list[list[Group]] = [[]]
-            for group in some:
-                if sum(map(len, steps[-1])) >= PAIRS_A_STEP:
-                    steps.append([])
-                steps[-1].append(group)
-            chance.shuffle(steps)
-            planned += steps
-    return planned
-
-
-def _count_characters(group: Group) -> int:
-    return max(len(one.text) for one in group)
 
 
 def _pad(torch: Any, read: Sequence[_Piece]) -> tuple[Any, Any, Any]:
