@@ -411,6 +411,30 @@ def test_a_document_gives_the_passages(page, name, write):
     assert ids(page, ".kept") == [name]
 
 
+def hold_reading(page):
+    """Return what holds the requests to read a file, which do not go on by themselves."""
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    page.route("**/v1/passages*", hold)
+    return held
+
+
+def test_what_is_asked_before_a_file_is_read_waits_for_it(page):
+    held = hold_reading(page)
+    line = json.dumps({"id": "file", "text": "[0.9 supports] Tea kept adults awake."}).encode()
+    with page.expect_request("**/v1/passages*"):
+        page.set_input_files("#file", {"name": "a.jsonl", "mimeType": "", "buffer": line})
+    ask(page, None)
+    page.wait_for_timeout(100)
+    expect(page.get_by_text("Give at least one passage")).to_be_hidden()
+    held[0].continue_()
+    page.wait_for_selector("#found:not([hidden])")
+    assert ids(page, ".kept") == ["file"]
+
+
 def test_the_passages_of_a_study_are_folded_under_its_best(page):
     doi = {"doi": "10.5555/tea", "title": "Tea and sleep"}
     lines = [
@@ -762,6 +786,23 @@ def test_verdicts_stand_beside_the_sentences_of_a_manuscript(open_page, site, tm
     written = Path(saved.value.path()).read_text(encoding="utf-8")
     assert len(list(csv.DictReader(written.splitlines()))) == 3
     assert page.said == []
+
+
+def test_a_check_that_is_asked_for_before_a_work_is_read_waits_for_it(open_page, site):
+    page = check_of(open_page, site)
+    held = hold_reading(page)
+    page.fill("#manuscript", DRAFT)
+    line = json.dumps({"id": "Green", "text": TEXTS["Green"], "title": "Green tea at night"})
+    with page.expect_request("**/v1/passages*"):
+        page.set_input_files(
+            "#works-file", {"name": "a.jsonl", "mimeType": "", "buffer": line.encode()}
+        )
+    page.click("#run")
+    page.wait_for_timeout(100)
+    expect(page.locator("#found")).to_be_hidden()
+    held[0].continue_()
+    page.wait_for_selector("#found:not([hidden])")
+    assert verdicts(page)[0].endswith("supported")
 
 
 def test_a_manuscript_in_files_is_checked_against_a_library(open_page, site, tmp_path):

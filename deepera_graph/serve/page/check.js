@@ -12,7 +12,7 @@ const SIDES = { supported: ["supports", "âœ“"], contradicted: ["contradicts", "â
 const FINE = ["supported", "method"];
 const FILES = { html: ["html", "text/html"], markdown: ["md", "text/markdown"], csv: ["csv", "text/csv"], json: ["json", "application/json"] };
 const MOST_NAMES = 3;
-const here = { manuscript: null, references: null, works: [], running: null, report: null };
+const here = { manuscript: null, references: null, works: [], reading: null, running: null, report: null };
 
 // The form
 
@@ -34,6 +34,12 @@ function showTaken(name, words) {
   box.hidden = !words;
   const field = name === "manuscript" ? byId("manuscript") : byId(`${name}-file`);
   field.hidden = Boolean(words);
+}
+
+/** Take what is read in a file; a check that is asked for meanwhile waits for it. */
+function take(read) {
+  const reading = read().catch((error) => tell(error, () => take(read)));
+  here.reading = Promise.all([here.reading, reading]);
 }
 
 async function takeOne(name, file) {
@@ -88,6 +94,7 @@ async function showExample() {
 // A run
 
 async function run() {
+  await here.reading;
   if (here.running) return undefined;
   const request = readForm();
   if (!request) return undefined;
@@ -244,11 +251,10 @@ function listen() {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") here.running?.abort(); });
   on("cancel", "click", () => here.running?.abort());
   for (const name of ["manuscript", "references"]) {
-    on(`${name}-file`, "change", ({ target }) => { if (target.files[0]) takeOne(name, target.files[0]); });
+    on(`${name}-file`, "change", ({ target: { files: [file] } }) => { if (file) take(() => takeOne(name, file)); });
   }
   on("works-file", "change", ({ target: { files } }) => {
-    const again = () => takeWorks(files).catch((error) => tell(error, again));
-    if (files.length) again();
+    if (files.length) take(() => takeWorks(files));
   });
   for (const name of ["manuscript", "references", "works"]) {
     byId(`${name}-loaded`).querySelector("button").addEventListener("click", () => drop(name));

@@ -8,7 +8,7 @@ import { clearTrouble, complain, frame, say, tell } from "./said.js";
 import { DIRECTIONS, compare, describeSources, nameSource } from "./verdicts.js";
 
 const BLANK_LINES = /\n[^\S\n]*(?:\n[^\S\n]*)+/;
-const here = { loaded: null, columns: [], asked: null, running: null };
+const here = { loaded: null, reading: null, columns: [], asked: null, running: null };
 
 // The form
 
@@ -53,7 +53,10 @@ function decode(bytes) {
   catch { return new TextDecoder("windows-1252").decode(bytes); }
 }
 
-async function takeFile(file, name = file.name) {
+/** Take the passages of a file; what is asked meanwhile waits for them. */
+function takeFile(file, name = file.name) { return (here.reading = readIn(file, name)); }
+
+async function readIn(file, name) {
   clearTrouble();
   complain("passages", "");
   try {
@@ -100,6 +103,7 @@ function readForm() {
 // A run
 
 async function run(thresholds = []) {
+  await here.reading;
   if (here.running) return;
   if (checked() === "text" && !here.loaded && isJson(byId("passages").value)) {
     if (!await takeFile(new Blob([byId("passages").value]), "pasted.json")) return;
