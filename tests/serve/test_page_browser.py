@@ -788,7 +788,8 @@ def test_verdicts_stand_beside_the_sentences_of_a_manuscript(open_page, site, tm
     assert page.said == []
 
 
-def test_a_check_that_is_asked_for_before_a_work_is_read_waits_for_it(open_page, site):
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_check_that_is_asked_for_before_a_work_is_read_waits_for_it(open_page, site, is_read):
     page = check_of(open_page, site)
     held = hold_reading(page)
     page.fill("#manuscript", DRAFT)
@@ -800,9 +801,16 @@ def test_a_check_that_is_asked_for_before_a_work_is_read_waits_for_it(open_page,
     page.click("#run")
     page.wait_for_timeout(100)
     expect(page.locator("#found")).to_be_hidden()
-    held[0].continue_()
-    page.wait_for_selector("#found:not([hidden])")
-    assert verdicts(page)[0].endswith("supported")
+    if is_read:
+        held[0].continue_()
+        page.wait_for_selector("#found:not([hidden])")
+        assert verdicts(page)[0].endswith("supported")
+    else:
+        held[0].abort()
+        expect(page.locator("#trouble")).to_be_visible()
+        page.wait_for_timeout(100)
+        assert page.locator("#trouble").is_visible()
+        assert page.locator("#found").is_hidden()
 
 
 def test_a_manuscript_in_files_is_checked_against_a_library(open_page, site, tmp_path):

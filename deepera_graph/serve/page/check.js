@@ -36,10 +36,12 @@ function showTaken(name, words) {
   field.hidden = Boolean(words);
 }
 
-/** Take what is read in a file; a check that is asked for meanwhile waits for it. */
+/** Take what is read in a file; a check that is asked for meanwhile waits for it, and is not made without. */
 function take(read) {
-  const reading = read().catch((error) => tell(error, () => take(read)));
-  here.reading = Promise.all([here.reading, reading]);
+  const before = here.reading ?? true;
+  const reading = read().then(() => before, (error) => { tell(error, () => take(read)); return false; })
+    .finally(() => { if (here.reading === reading) here.reading = null; });
+  here.reading = reading;
 }
 
 async function takeOne(name, file) {
@@ -94,7 +96,7 @@ async function showExample() {
 // A run
 
 async function run() {
-  await here.reading;
+  if (here.reading && !await here.reading) return undefined;
   if (here.running) return undefined;
   const request = readForm();
   if (!request) return undefined;

@@ -53,8 +53,11 @@ function decode(bytes) {
   catch { return new TextDecoder("windows-1252").decode(bytes); }
 }
 
-/** Take the passages of a file; what is asked meanwhile waits for them. */
-function takeFile(file, name = file.name) { return (here.reading = readIn(file, name)); }
+/** Take the passages of a file; what is asked meanwhile waits for them, and is not asked without. */
+function takeFile(file, name = file.name) {
+  const reading = readIn(file, name).finally(() => { if (here.reading === reading) here.reading = null; });
+  return (here.reading = reading);
+}
 
 async function readIn(file, name) {
   clearTrouble();
@@ -103,7 +106,7 @@ function readForm() {
 // A run
 
 async function run(thresholds = []) {
-  await here.reading;
+  if (here.reading && !await here.reading) return;
   if (here.running) return;
   if (checked() === "text" && !here.loaded && isJson(byId("passages").value)) {
     if (!await takeFile(new Blob([byId("passages").value]), "pasted.json")) return;
