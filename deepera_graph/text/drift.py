@@ -196,7 +196,7 @@ class _Relation(NamedTuple):
     sign: int
     left: frozenset[str]
     right: frozenset[str]
-    measured: frozenset[str] = frozenset()  # what may be more: "conduct" of "conduct better"
+    measured: frozenset[str] | set[str] = frozenset()  # "conduct" of "conduct better"
 
 
 def turned_findings(summary: str, passage: str) -> list[str]:
@@ -350,10 +350,10 @@ def _comparisons(clauses: Sequence[_Clause], graded: Mapping[str, str]) -> Itera
         if place < 0 or any(map(_is_negation, words[max(0, place - _NEAR) : place])):
             continue  # "not lower" is neither
         key, sign = _COMPARISONS.get(word := words[place], ("", 1))
-        degree = graded.get("".join(words[place + 1 : place + 2]) if key == _AMOUNT else word)
+        degree = graded.get("".join(words[place + 1 : place + 2]) if key == _AMOUNT else word, "")
         left, *right = map(_list_words, _THAN.split(clause.text, maxsplit=1))
         sides = [_stems([x for x in one if x not in graded]) for one in (left, sum(right, ()))]
-        measured = _stems(words[:place][-1:]) if key == _WORTH else frozenset([degree or ""])
+        measured = _stems(words[:place][-1:]) if key == _WORTH else {degree} - {""}
         if key == _AMOUNT and not degree and _LESSENING.isdisjoint(words):
             measured = frozenset(one.removesuffix("iv").removesuffix("th") for one in sides[0])
         yield _Relation(word, degree or key, sign, sides[0], sides[1], measured)

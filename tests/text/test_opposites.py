@@ -205,6 +205,8 @@ RYE = "Rye yields better than oats."
         (RYE, "The yield of rye was higher than that of oats.", False),
         (RYE, "The loss of yield of oats was higher than that of rye.", False),
         (RYE, "The height of oats was greater than that of rye.", False),
+        ("Loss in rye was higher than in oats.", "Loss in oats was faster than in rye.", False),
+        ("Loss in rye was higher than in oats.", "Loss in rye was earlier than in oats.", False),
         (
             "Wax keeps pears firmer than paper.",
             "Pears were firmer with wax than with paper.",
