@@ -1,6 +1,6 @@
 // The page for manuscripts: reads the form, has citations checked, shows each verdict beside its sentence.
 import { getJson, post, readFile, stream } from "./api.js";
-import { byId, count, download, el, link } from "./dom.js";
+import { byId, count, download, el, link, waitFor } from "./dom.js";
 import { clearTrouble, complain, frame, say, tell } from "./said.js";
 import { nameSource } from "./verdicts.js";
 
@@ -38,10 +38,7 @@ function showTaken(name, words) {
 
 /** Take what is read in a file; a check that is asked for meanwhile waits for it, and is not made without. */
 function take(read) {
-  const before = here.reading ?? true;
-  const reading = read().then(() => before, (error) => { tell(error, () => take(read)); return false; })
-    .finally(() => { if (here.reading === reading) here.reading = null; });
-  here.reading = reading;
+  waitFor(here, read().then(() => true, (error) => { tell(error, () => take(read)); return false; }));
 }
 
 async function takeOne(name, file) {

@@ -38,3 +38,11 @@ export function download(name, text, type) {
 
 /** "1 passage", "2 passages". */
 export const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+
+/** Have what is asked meanwhile wait until a file is read, true or false, and those begun before: `here.reading`. */
+export function waitFor(here, begun) {
+  const before = here.reading ?? true;
+  const reading = begun.then((isRead) => isRead && before)
+    .finally(() => { if (here.reading === reading) here.reading = null; });
+  return (here.reading = reading);
+}

@@ -2,7 +2,7 @@
 import { Trouble, getJson, readFile, stream } from "./api.js";
 import { drawOrder } from "./cards.js";
 import { Column } from "./column.js";
-import { byId, count, el } from "./dom.js";
+import { byId, count, el, waitFor } from "./dom.js";
 import { MOST_LETTERS, readView, writeView } from "./link.js";
 import { clearTrouble, complain, frame, say, tell } from "./said.js";
 import { DIRECTIONS, compare, describeSources, nameSource } from "./verdicts.js";
@@ -54,10 +54,7 @@ function decode(bytes) {
 }
 
 /** Take the passages of a file; what is asked meanwhile waits for them, and is not asked without. */
-function takeFile(file, name = file.name) {
-  const reading = readIn(file, name).finally(() => { if (here.reading === reading) here.reading = null; });
-  return (here.reading = reading);
-}
+function takeFile(file, name = file.name) { return waitFor(here, readIn(file, name)); }
 
 async function readIn(file, name) {
   clearTrouble();
