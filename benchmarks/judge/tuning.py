@@ -17,18 +17,16 @@ Source:
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from deepera_graph.errors import InputError
 from deepera_graph.lab.training.fitting.network import load_body
 from deepera_graph.lab.training.fitting.steps import Schedule, Step, plan_steps, take_steps
 from deepera_graph.lab.training.lessons.groups import Group, Lesson, draw
-from deepera_graph.lab.training.lessons.pools import Pool
+from deepera_graph.lab.training.lessons.pools import Pool, hash_question
 from deepera_graph.lab.training.lessons.snippets import read_pairs
 from deepera_graph.lab.training.measure import mean_average_precision, score_pools
 from deepera_graph.lab.training.train_reader import ReaderTrainingPlan
@@ -45,21 +43,13 @@ OWN = ("topics", "plain", "nulls", "libraries")  # files beside this one
 LONGEST = 1100  # characters of a passage
 N_MEASURED = 100  # questions held out
 N_TRIPLES, N_SNIPPETS = 10_000, 5_000
+SEED = 0
 RATE = 3e-5
 SCALE = 30.0  # of mean cosines, before the softmax
 NEAR_BASE = 0.5  # what the distance from the base counts beside the contrast
 MAX_TOKENS, MAX_ASKED = 208, 64  # of a passage and of a question, marks included; the rest is cut
 _OUTSIDE = -1e4
 _WHAT = "tuning the encoder"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuningPlan:
-    """How the encoder is tuned."""
-
-    epochs: float = 1.0  # how often all is read
-    minutes: float = math.inf  # after which it ends, the learning rate having fallen by then
-    seed: int = 0
 
 
 class _Read(NamedTuple):
@@ -71,11 +61,10 @@ class _Read(NamedTuple):
 class EncoderTuning:
     """An encoder in training, from its base on: `learn`, then `export`."""
 
-    def __init__(self, plan: TuningPlan) -> None:
+    def __init__(self, minutes: float) -> None:
         self._torch = import_package("torch", _WHAT)
-        self._plan = plan
-        self._torch.manual_seed(plan.seed)
-        self._chance = Random(plan.seed)
+        self._minutes = minutes
+        self._torch.manual_seed(SEED)
         self._source = Path(str(import_package(BASE_MODULE).__file__)).parent / "model"
         file = str(self._source / TOKENIZER)
         self._tokenizer = import_package("tokenizers").Tokenizer.from_file(file)
@@ -84,14 +73,11 @@ class EncoderTuning:
         self._base, self._body = (load_body(self._source, _WHAT).to(self._device) for _ in range(2))
 
     def learn(self, groups: Sequence[Group]) -> None:
-        """Fit to groups; an `InputError` if none has evidence."""
-        some = [group for group in groups if any(one.label for one in group)]
-        if not some:
-            raise InputError("there is nothing for the encoder to learn from")
-        steps = plan_steps(some, self._plan.epochs, self._chance)
+        """Fit to groups, each with evidence, once or until the time is over."""
+        steps = plan_steps(groups, 1.0, Random(SEED))
         weights = [one for one in self._body.parameters() if one.requires_grad]
         optimizer = self._torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01)
-        how = Schedule(minutes=self._plan.minutes, log=log_nothing, name="encoder")
+        how = Schedule(minutes=self._minutes, log=log_nothing, name="encoder")
         take_steps(self._body, optimizer, steps, self._measure_loss, how)
 
     def align(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -172,8 +158,11 @@ def teach_pools(pools: Sequence[Pool], chance: Random) -> Iterator[Group]:
             yield tuple(Lesson(pool.question, text[:LONGEST], label) for text, label in labelled)
 
 
-def teach_public(folder: Path, chance: Random) -> list[Group]:
-    """Return triples whose wrong sentence shares as many words as the right one, and snippets."""
+def teach_public(folder: Path, unseen: Collection[str], chance: Random) -> list[Group]:
+    """Return triples whose wrong sentence shares as many words as the right one, and snippets.
+
+    *unseen* are hashes of questions that are held out.
+    """
     triples = [
         (Lesson(row["question"], row["positive"], 1), Lesson(row["question"], row["negative"], 0))
         for row in read_pairs(folder, "squad_sentences")
@@ -182,7 +171,7 @@ def teach_public(folder: Path, chance: Random) -> list[Group]:
     snippets = [
         (Lesson(row["query"], row["passage"][:LONGEST], 1),)
         for row in read_pairs(folder, "bioasq_snippets")
-        if row["label"]
+        if row["label"] and hash_question(row["query"]) not in unseen
     ]
     return [*draw(triples, N_TRIPLES, chance), *draw(snippets, N_SNIPPETS, chance)]
 
@@ -209,12 +198,13 @@ def main() -> None:
     data = chosen.data, *(HERE / f"{name}.jsonl" for name in OWN)
     plan = ReaderTrainingPlan(data=data, out=chosen.out, abstracts=(HERE / "abstracts.jsonl",))
     taught, held_out = plan.divide()
-    chance = Random(plan.seed)
+    chance = Random(SEED)
     measured = draw([one for one in held_out if one.n_golden], N_MEASURED, chance)
-    tuning = EncoderTuning(TuningPlan(minutes=chosen.minutes, seed=plan.seed))
+    tuning = EncoderTuning(chosen.minutes)
     before = measure_alignment(measured, tuning.align)
-    own, public = list(teach_pools(taught, chance)), teach_public(chosen.data / "pretrain", chance)
-    tuning.learn([*own, *public])
+    unseen = {hash_question(one.question) for one in held_out}
+    public = teach_public(chosen.data / "pretrain", unseen, chance)
+    tuning.learn([*teach_pools(taught, chance), *public])
     tuning.export(chosen.out)
     reached = measure_alignment(measured, tuning.align)
     sys.stdout.write(f"MAP of {len(measured)} questions held out: {before:.1f}, {reached:.1f}\n")
