@@ -28,7 +28,12 @@ _KNOWN = re.compile(
     r"strong|sub|sup|title|u|ul)>|<br ?/?>",
     re.IGNORECASE,
 )
-_SUP = re.compile(rf"<(?:jats:)?sup{_ATTRIBUTES}>([^<>]*)</(?:jats:)?sup\s*>", re.IGNORECASE)
+_SUP = re.compile(  # within it may stand other tags
+    rf"<(?:jats:)?sup{_ATTRIBUTES}>((?:[^<>]++|<(?!/?(?:jats:)?sup\b)[^<>]*+>)*+)"
+    r"</(?:jats:)?sup\s*>",
+    re.IGNORECASE,
+)
+_LOOKED_BACK = 60  # characters before a raised text, tags among them
 _EXPONENT = re.compile(r"[-−–+]?\d+")
 _RAISED = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z]\w{1,30});")
@@ -74,9 +79,11 @@ def clean_markup(text: str) -> str:
 
 
 def _raise(found: re.Match[str]) -> str:
-    start, text = found.start(), html.unescape(found[1])
-    raised = write_raised(found.string[max(0, start - 1) : start], text)
-    return found[1] if raised == text else raised  # entities of others are read with the rest
+    bare = _TAG.sub("", found[1])
+    text = html.unescape(bare)
+    before = _TAG.sub("", found.string[max(0, found.start() - _LOOKED_BACK) : found.start()])
+    raised = write_raised(before, text)
+    return bare if raised == text else raised  # entities of others are read with the rest
 
 
 def write_raised(before: str, text: str) -> str:

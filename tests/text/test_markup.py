@@ -24,6 +24,10 @@ from deepera_graph.text.plain import clean_markup, drop_markup
             "10<sup>&#8722;3</sup> or 10<sup>&#x2212;3</sup> M, 5<sup>&amp;lt;</sup>",
             "10⁻³ or 10⁻³ M, 5&lt;",
         ),
+        (
+            "10<sup><i>5</i></sup> or 10<i><sup>-6</sup></i> M, <b>1<sup>st</sup></b>",
+            "10⁵ or 10⁻⁶ M, 1st",
+        ),
         ("Malus &amp; wax (p &lt; 0.001)", "Malus & wax (p < 0.001)"),
         ("&alpha;, &#x3b1; and &#945; (p&nbsp;=&nbsp;0.01)", "α, α and α (p = 0.01)"),
         ("R&D; AT&T &copy a&b; &unknown;", "R&D; AT&T &copy a&b; &unknown;"),
