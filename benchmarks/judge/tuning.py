@@ -188,23 +188,23 @@ def teach_pools(pools: Sequence[Pool], chance: Random) -> Iterator[Group]:
             yield tuple(Lesson(pool.question, text[:LONGEST], label) for text, label in labelled)
 
 
-def teach_public(folder: Path, unseen: Collection[str], chance: Random) -> list[Group]:
-    """Return triples whose wrong sentence shares as many words as the right one, and snippets.
+def read_public(folder: Path, unseen: Collection[str]) -> tuple[list[Group], list[Group]]:
+    """Read triples whose wrong sentence shares as many words as the right one, and snippets.
 
     *unseen* are hashes of questions that are held out.
     """
-    triples = [
+    triples: list[Group] = [
         (Lesson(row["question"], row["positive"], 1), Lesson(row["question"], row["negative"], 0))
         for row in read_pairs(folder, "squad_sentences")
         if row["overlap_neg"] >= row["overlap_pos"]
     ]
-    snippets = [
+    snippets: list[Group] = [
         (Lesson(asked.question, text[:LONGEST], 1),)
         for asked in read_questions(folder)
         if not (is_held_out(asked.id) or hash_question(asked.question) in unseen)
         for text in asked.golden
     ]
-    return [*draw(triples, N_TRIPLES, chance), *draw(snippets, N_SNIPPETS, chance)]
+    return triples, snippets
 
 
 def measure_alignment(
@@ -236,11 +236,12 @@ def main() -> None:
     measured = draw([one for one in held_out if one.n_golden], N_MEASURED, Random(0))
     tuning = EncoderTuning(chosen.minutes)
     before = measure_alignment(measured, tuning.align)
+    triples, snippets = read_public(chosen.data / "pretrain", unseen)
     for seed in range(chosen.runs):
         chance = Random(seed)
-        lessons = teach_public(chosen.data / "pretrain", unseen, chance)
+        public = *draw(triples, N_TRIPLES, chance), *draw(snippets, N_SNIPPETS, chance)
         whole = WHOLE_NEAR_BASE[seed % len(WHOLE_NEAR_BASE)]
-        tuning.learn([*teach_pools(taught, chance), *lessons], seed, whole)
+        tuning.learn([*teach_pools(taught, chance), *public], seed, whole)
     tuning.export(chosen.out)
     reached = measure_alignment(measured, tuning.align)
     sys.stdout.write(f"MAP of {len(measured)} questions held out: {before:.1f}, {reached:.1f}\n")
