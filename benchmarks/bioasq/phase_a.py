@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, required=True)
     given = parser.parse_args()
     store = open_store(
-        given.collection, path=given.path, embeddings=EvidenceEmbeddings(), must_exist=True
+        given.library, path=given.path, embeddings=EvidenceEmbeddings(), must_exist=True
     )
     with store:
         parts = {
