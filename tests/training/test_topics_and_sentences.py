@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 from deepera_graph.calibration.instance import DatasetError
-from deepera_graph.judges.trained.features import (
-    SENTENCE_FEATURES,
-    PassageMatch,
-    ResultsClassifier,
-    choose_sentence,
-    compute_sentence_features,
-    join_title,
-)
+from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier, join_title
 from deepera_graph.judges.trained.model import SHIPPED
 from deepera_graph.judges.trained.scorer import PoolScores
+from deepera_graph.judges.trained.sentences import (
+    SENTENCE_FEATURES,
+    choose_sentence,
+    compute_sentence_features,
+)
 from deepera_graph.lab.training.fitting.ranking import find_operating_point
 from deepera_graph.lab.training.fitting.scorer import UNDECIDED
 from deepera_graph.lab.training.fitting.sentences import (

@@ -289,7 +289,7 @@ def _describe_lack(reading: SentenceReading) -> str:
 _SHORTEST = 5  # letters of a word that may be missed; shorter ones have too many other forms
 _RARE = 0.8  # rarity from which on a word is the name of something, if no list has it
 # how like a word, as a cosine, what a text has must be to stand for it; see `find_missing`
-_LIKE_LISTED, _LIKE_RARE, _LIKE_NAME, _LIKE_NOTHING = 0.35, 0.30, 0.40, 2.0
+_LIKE_LISTED, _LIKE_RARE, _LIKE_NAME, _LIKE_NOTHING = 0.37, 0.32, 0.40, 2.0
 _NAME = re.compile(  # IL-6, p53, PM2.5, SARS-CoV-2
     r"(?<![\w-])(?=[^\W\d_]{0,2}[A-Z\d-])[^\W\d_]+(?:[-‐‑]?[^\W\d_]+)*[-‐‑]?"
     r"\d(?:[^\W_]|\.(?=\d))*(?:[-‐‑][^\W_]+)*"

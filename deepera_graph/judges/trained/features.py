@@ -1,6 +1,5 @@
 """What one passage, and each of its sentences, shows for one question, in numbers."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
@@ -18,10 +17,9 @@ from deepera_graph.judges.trained.reading.vectors import (
     sigmoid,
     without_marks,
 )
-from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.schema import PassageTask
 from deepera_graph.text.questions import looks_like_claim
-from deepera_graph.text.words import MOST_SENTENCES, held, split_sentences
+from deepera_graph.text.words import split_sentences
 
 _FOUND = 0.6  # a question token has its counterpart from this cosine on
 
@@ -59,6 +57,12 @@ class PassageFeatures(NamedTuple):
     names: float
     is_question: float  # 1 for a question, 0 for a claim
     question_length: float  # number of the question's tokens
+    # tuned_cosine, tuned_sentence_cosine and so on: those above, by means of tokens as they are
+    tuned_cosine: float
+    tuned_sentence_cosine: float
+    tuned_sentence_cosine_mean: float
+    tuned_first_cosine: float
+    tuned_last_cosine: float
     role: float  # of the passage
     # role_best, role_mean, role_first, role_last: of its sentences
     role_best: float
@@ -86,6 +90,8 @@ class PassageVectors:
     n_in_text: int  # number of the text's tokens
     spans: Sequence[TokenSpan]  # which of them each sentence has
     sentences: Floats  # vectors of its sentences, of length 1, shape (n_sentences, n_dimensions)
+    tuned: Floats  # as `vector`, by the mean of tokens as it is
+    tuned_sentences: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +175,10 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
     """
     parts = body.find_parts(tuple((one.start, one.end) for one in split_sentences(text)))
     if title is None:
-        tokens, vector = body.units, body.mean
+        tokens, vector, tuned = body.units, body.mean, body.tuned_mean
     else:
         tokens = np.concatenate([body.units, title.units[1:-1]])
-        vector = body.join(title)
+        vector, tuned = body.join(title)
     return PassageVectors(
         tokens=tokens,
         vector=vector,
@@ -180,6 +186,8 @@ def vectorize_passage(text: str, body: Encoded, title: Encoded | None = None) ->
         n_in_text=len(body.tokens),
         spans=parts.spans,
         sentences=parts.units,
+        tuned=tuned,
+        tuned_sentences=parts.tuned,
     )
 
 
@@ -190,6 +198,7 @@ def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors)
     matched = similarity.max(axis=1)
     worst = np.sort(matched)
     cosines = pairwise_dot(passage.sentences, question.mean[None])[:, 0]
+    tuned = pairwise_dot(passage.tuned_sentences, question.tuned_mean[None])[:, 0]
     in_text = similarity[:, : passage.n_in_text]
     best = np.stack([in_text[:, span].max(axis=1) for span in passage.spans])
     matches = best.mean(axis=1)
@@ -198,15 +207,12 @@ def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors)
         [one.grounding for one in by_rules.readings] if by_rules else [0], np.float32
     )
     plain = (
-        float(pairwise_dot(question.mean[None], passage.vector[None])[0, 0]),
+        _dot(question.mean, passage.vector),
         _mean(matched),
         float(worst[0]),
         _mean(worst[:3]),
         float(np.count_nonzero(matched > _FOUND) / len(matched)),
-        float(cosines.max()),
-        _mean(cosines),
-        float(cosines[0]),
-        float(cosines[-1]),
+        *_summarize(cosines),
         float(matches.max()),
         _mean(matches),
         log(max(len(join_title(task["title"], task["text"])), 1)),
@@ -216,6 +222,8 @@ def match_passage(question: Encoded, task: PassageTask, passage: PassageVectors)
         *(by_rules.features if by_rules else (0.0,) * len(RuleFeatures._fields)),
         0.0 if looks_like_claim(task["question"]) else 1.0,
         float(len(asked)),
+        _dot(question.tuned_mean, passage.tuned),
+        *_summarize(tuned),
     )
     return PassageMatch(plain, passage.vector, passage.body, passage.sentences, cosines, best)
 
@@ -241,149 +249,15 @@ def complete_features(match: PassageMatch, classifier: ResultsClassifier) -> Pas
     return PassageReading(features, match.vector, match.tokens)
 
 
+def _dot(left: Floats, right: Floats) -> float:
+    return float(pairwise_dot(left[None], right[None])[0, 0])
+
+
+def _summarize(cosines: Floats) -> tuple[float, float, float, float]:
+    """Return the greatest, the mean, the first and the last of the cosines of sentences."""
+    return float(cosines.max()), _mean(cosines), float(cosines[0]), float(cosines[-1])
+
+
 def _mean(values: Floats | Doubles) -> float:
     """Return what `values.mean()` does, in a third of its time."""
     return float(np.add.reduce(values) / len(values))
-
-
-SENTENCE_FEATURES = (
-    "cosine", "match", "cosine_behind", "match_behind", "shared", "shared_behind", "role",
-    "results", "role_behind", "place", "last", "first", "length", "aim", "finding",
-    "cosine_results", "match_results",
-)  # fmt: skip
-READER_WEIGHT = 0.5  # of the reader's log odds beside what the trees say
-_WORD = re.compile(r"[a-z0-9]+")
-_STEM = 6  # characters of a word that count
-# function words and forms of asking
-_STOP = frozenset("""
-a an and are as at be been between by can could did do does for from had has have how in into is it
-its may no not of on or our should than that the their there these those this to was we were what
-when which who whom whose why with would
-""".split())  # fmt: skip  # noqa: SIM905
-_AIM = re.compile(
-    r"\b(?:aim|objective|we investigat|to determine|to examine|to assess|whether|remain|unknown|"
-    r"unclear|we (?:asked|test|study|studied))\b",
-    re.IGNORECASE,
-)
-_FINDING = re.compile(
-    r"\b(?:conclu|we (?:find|found|show|demonstrat|report|observ)|suggest|here,? we|"
-    r"results? (?:show|indicat|demonstrat)|(?:these|our) (?:results|findings|data))",
-    re.IGNORECASE,
-)
-
-
-class Sentences(NamedTuple):
-    """The sentences of a passage that is compared with the question."""
-
-    texts: Sequence[str]
-    match: PassageMatch
-    read: Doubles | None = None  # the reader's log odds of each, if it has read the passage
-
-    @property
-    def can_be_weighed(self) -> bool:
-        """Whether there are any, and they are those that were matched."""
-        return 0 < len(self.texts) == len(self.match.cosines)
-
-
-class _Cues(NamedTuple):
-    """What a sentence shows, whatever the question."""
-
-    stems: frozenset[str]
-    length: float  # number of characters, and one
-    aims: bool  # whether it has words of an aim
-    finds: bool  # whether it has words of a finding
-
-
-def compute_sentence_features(
-    question: str, sentences: Sequence[str], match: PassageMatch, classifier: ResultsClassifier
-) -> Doubles:
-    """Return what tells the sentence that answers from the others, shape (n_sentences, n_features).
-
-    The columns are `SENTENCE_FEATURES`; "behind" is how far it is below the best of the passage.
-    """
-    return _compute_features(question, [Sentences(sentences, match)], classifier)
-
-
-def _compute_features(
-    question: str, passages: Sequence[Sentences], classifier: ResultsClassifier
-) -> Doubles:
-    """Return the features of the sentences of passages, one passage after the other."""
-    sizes = np.array([len(one.texts) for one in passages])
-    starts = np.cumsum(sizes) - sizes
-
-    def behind(values: Doubles) -> Doubles:
-        best = np.maximum.reduceat(values, starts)
-        return np.asarray(values - np.repeat(best, sizes), np.float64)
-
-    cosine = np.concatenate([one.match.cosines for one in passages]).astype(np.float64)
-    matched = np.concatenate([one.match.matches for one in passages]).astype(np.float64)
-    role = np.concatenate([classifier.predict_sentences(one.match.sentences) for one in passages])
-    results = sigmoid(role)
-    asked = _read_cues(question).stems
-    cues = [_read_cues(text) for one in passages for text in one.texts]
-    shared = np.array([len(asked & one.stems) / max(1, len(asked)) for one in cues])
-    number = np.arange(len(cues)) - np.repeat(starts, sizes)
-    place = number / np.repeat(np.maximum(1, sizes - 1), sizes)
-    columns = (
-        cosine, matched, behind(cosine), behind(matched),
-        shared, behind(shared), role, results, behind(role),
-        place, place == 1, number == 0, np.log([one.length for one in cues]),
-        [one.aims for one in cues], [one.finds for one in cues],
-        cosine * results, matched * results,
-    )  # fmt: skip
-    return np.array(columns, np.float64).T
-
-
-def weigh_sentences(
-    question: str, passages: Sequence[Sentences], classifier: ResultsClassifier, trees: Trees
-) -> list[Doubles]:
-    """Return how well each sentence of each passage answers, log odds but for a scale.
-
-    All of a question's passages are weighed at once. Zeros where the sentences are not those that
-    were matched.
-    """
-    weighed = [np.zeros(len(one.texts)) for one in passages]
-    known = [place for place, one in enumerate(passages) if one.can_be_weighed]
-    if not known:
-        return weighed
-    rows = _compute_features(question, [passages[place] for place in known], classifier)
-    ends = np.cumsum([len(weighed[place]) for place in known])
-    for place, found in zip(known, np.split(trees.predict(rows), ends[:-1]), strict=True):
-        read = passages[place].read
-        is_read = read is not None and len(read) == len(found)
-        weighed[place] = found + READER_WEIGHT * np.asarray(read) if is_read else found
-    return weighed
-
-
-def choose_sentences(
-    question: str, passages: Sequence[Sentences], classifier: ResultsClassifier, trees: Trees
-) -> list[int]:
-    """Return the place of the sentence of each passage that answers best; see `weigh_sentences`."""
-    chosen = [0] * len(passages)
-    several = [place for place, one in enumerate(passages) if len(one.texts) > 1]
-    weighed = weigh_sentences(question, [passages[place] for place in several], classifier, trees)
-    for place, found in zip(several, weighed, strict=True):
-        chosen[place] = int(found.argmax())
-    return chosen
-
-
-def choose_sentence(
-    question: str,
-    sentences: Sequence[str],
-    match: PassageMatch,
-    classifier: ResultsClassifier,
-    trees: Trees,
-) -> int:
-    """Return the place of the sentence of one passage that answers best, from 0."""
-    return choose_sentences(question, [Sentences(sentences, match)], classifier, trees)[0]
-
-
-@held(MOST_SENTENCES)
-def _read_cues(text: str) -> _Cues:
-    words = _WORD.findall(text.lower())
-    return _Cues(
-        stems=frozenset(one[:_STEM] for one in words if one not in _STOP),
-        length=len(text) + 1.0,
-        aims=_AIM.search(text) is not None,
-        finds=_FINDING.search(text) is not None,
-    )

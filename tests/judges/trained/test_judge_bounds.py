@@ -16,10 +16,11 @@ def match(cosines):
     """Match a question whose tokens have these best cosines with a passage's one token."""
     asked = np.array([[cosine, np.sqrt(1 - cosine**2)] for cosine in cosines], np.float32)
     token = np.array([[1.0, 0.0]], np.float32)
-    question = SimpleNamespace(units=np.stack([*asked[:1], *asked, *asked[:1]]), mean=asked[0])
+    units = np.stack([*asked[:1], *asked, *asked[:1]])
+    question = SimpleNamespace(units=units, mean=asked[0], tuned_mean=asked[0])
     passage = SimpleNamespace(
         tokens=token, vector=token[0], body=token[0], n_in_text=1, spans=[slice(0, 1)],
-        sentences=token,
+        sentences=token, tuned=token[0], tuned_sentences=token,
     )  # fmt: skip
     window = {"text": "Shade cut rust.", "title": "", "section": ""}
     plain = match_passage(question, passage_task("Does shade cut rust?", INTENT, window), passage)

@@ -12,7 +12,7 @@ from deepera_graph import SettingsError, local_backend
 from deepera_graph.judges.trained import model
 from deepera_graph.judges.trained.backend import Weights, find_weights, local_model
 from deepera_graph.judges.trained.model import FILES, SUMS, EvidenceModel, check
-from deepera_graph.judges.trained.scorer import EvidenceScorer
+from deepera_graph.judges.trained.scorer import N_MEASURES, EvidenceScorer
 from support.tiny_encoder import make_tokenizer
 
 pytestmark = pytest.mark.full
@@ -86,6 +86,15 @@ def test_a_head_of_another_kind_is_a_settings_error(folder, head):
     (folder / "head.json").write_text(json.dumps(head))
     seal(folder)
     with pytest.raises(SettingsError, match=r"head\.json is no head of a judge"):
+        EvidenceModel.load(folder)
+
+
+@shipped
+def test_a_head_that_goes_by_other_measures_is_refused(folder):
+    head = json.loads((Weights().place() / "head.json").read_text())
+    (folder / "head.json").write_text(json.dumps({**head, "measures": 34}))
+    seal(folder)
+    with pytest.raises(SettingsError, match=rf"it goes by 34 measures .*, not {N_MEASURES}$"):
         EvidenceModel.load(folder)
 
 

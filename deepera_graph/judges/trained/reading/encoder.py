@@ -1,11 +1,14 @@
 """The encoder: a text becomes vectors of its tokens, by onnxruntime; no torch is needed."""
 
+import math
 import os
 import re
+from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate
@@ -18,11 +21,12 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.reading.vectors import Encoded, Halves, Offsets
+from deepera_graph.judges.trained.reading.vectors import Encoded, Floats, Halves, Offsets
 from deepera_graph.packages import send_nothing
 
 Ids = NDArray[np.int64]
 MAX_TOKENS = 256
+PROJECTION = "projection"
 # bytes of vectors that are kept for the next question: 240 passages of 128 tokens
 MAX_KEPT = 24_000_000
 MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
@@ -87,7 +91,9 @@ class Encoder:
     was kept or not.
 
     The ONNX model takes `input_ids`, `attention_mask` and `token_type_ids`, and gives one vector a
-    token. A text beyond *max_tokens*, marks included, is encoded in pieces. The first of
+    token; its metadata may have a `PROJECTION` of means, a column for each dimension that comes of
+    it, as 16-bit floats in base 64.
+    A text beyond *max_tokens*, marks included, is encoded in pieces. The first of
     *providers* that works is used; on a CPU vectors are those the shipped judge was trained on.
     """
 
@@ -130,7 +136,7 @@ class Encoder:
 
     def open(self) -> None:
         """Read the files, which is otherwise done at first use."""
-        _ = self._splitter, self._session
+        _ = self._splitter, self._projection
 
     @property
     def provider(self) -> str:
@@ -216,8 +222,10 @@ class Encoder:
 
     def _obtain(self, text: str) -> Encoded:
         """Take a text from the store, or encode it."""
-        found = None if self._store is None else self._store.find(text)
-        return self._encode_one(text) if found is None else found
+        kept = None if self._store is None else self._store.find(text)
+        return (
+            self._encode_one(text) if kept is None else replace(kept, projection=self._projection)
+        )
 
     def _keep(self, text: str, encoded: Encoded) -> None:
         """Hold vectors for the next question."""
@@ -232,10 +240,10 @@ class Encoder:
     def _encode_one(self, text: str) -> Encoded:
         ids, offsets = self.tokenize(text)
         if len(ids) <= self.max_tokens:
-            return Encoded(self._run(ids), offsets)
-        return self._in_pieces(ids, offsets)
+            return Encoded(self._run(ids), offsets, self._projection)
+        return Encoded(*self._in_pieces(ids, offsets), self._projection)
 
-    def _in_pieces(self, ids: Ids, offsets: Offsets) -> Encoded:
+    def _in_pieces(self, ids: Ids, offsets: Offsets) -> tuple[Halves, Offsets]:
         """Encode a long text piece by piece, each between marks of its own."""
         n_pieces = count_pieces(len(ids) - 2, self.max_tokens - 2)
         inside = zip(
@@ -248,7 +256,7 @@ class Encoder:
         for piece, where in inside:
             tokens.append(self._run(np.concatenate([ids[:1], piece, ids[-1:]])))
             places += [no_place, where, no_place]
-        return Encoded(np.concatenate(tokens), np.concatenate(places))
+        return np.concatenate(tokens), np.concatenate(places)
 
     def _run(self, ids: Ids) -> Halves:
         row = ids[None]
@@ -269,6 +277,16 @@ class Encoder:
     @cached_property
     def _session(self) -> Any:
         return open_session(self._model, self._providers)
+
+    @cached_property
+    def _projection(self) -> Floats | None:
+        """What the model says of means of its tokens; see `Encoded`."""
+        written = self._session.get_modelmeta().custom_metadata_map.get(PROJECTION)
+        if written is None:
+            return None
+        numbers = np.frombuffer(b64decode(written, validate=True), "<f2")
+        side = math.isqrt(len(numbers))
+        return np.ascontiguousarray(numbers.reshape(side, side).T, np.float32)
 
 
 @cache

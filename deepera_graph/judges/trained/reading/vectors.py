@@ -53,7 +53,9 @@ class Parts(NamedTuple):
     """Parts of a text, such as its sentences; at least one."""
 
     spans: Sequence[TokenSpan]  # which tokens each has
-    units: Floats  # the mean of these, of length 1, shape (n_parts, n_dimensions)
+    # vector of each, of length 1, shape (n_parts, n_dimensions), and the mean of its tokens
+    units: Floats
+    tuned: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +65,15 @@ class Encoded:
     The first and the last are the marks of beginning and end. Offsets are the characters that a
     token stands for, shape (n_tokens, 2); empty for the marks. Vectors are held in 16 bits, as they
     are kept on disk; what is computed with them is in 32.
+
+    An encoder that is tuned to compare tokens has lost a part of what the mean of a text's tokens
+    said before: *projection* brings such a mean back to where it was, for comparing whole texts.
     """
 
     tokens: Halves
     offsets: Offsets
+    # a row for each dimension that comes of it, shape (n_dimensions, n_dimensions); None: no change
+    projection: Floats | None = None
 
     @property
     def vectors(self) -> Floats:
@@ -81,20 +88,32 @@ class Encoded:
     @cached_property
     def mean(self) -> Floats:
         """Vector of the whole text, of length 1, shape (n_dimensions,)."""
+        return self._project(self.tuned_mean)
+
+    @cached_property
+    def tuned_mean(self) -> Floats:
+        """The mean of its tokens, of length 1, shape (n_dimensions,)."""
         return normalize(self.vectors.mean(axis=0))
 
-    def join(self, title: "Encoded") -> Floats:
-        """Return the vector of text and title together, of length 1; the title without its marks.
+    def _project(self, tuned: Floats) -> Floats:
+        """Return the vectors of texts whose tokens have these means; both are of length 1."""
+        if self.projection is None:
+            return tuned
+        return normalize(pairwise_dot(np.atleast_2d(tuned), self.projection).reshape(tuned.shape))
+
+    def join(self, title: "Encoded") -> tuple[Floats, Floats]:
+        """Return `mean` and `tuned_mean` of text and title together; the title without its marks.
 
         What was found is held for the next question, as long as the title is.
         """
         if title not in self._joined:
             both = np.concatenate([self.vectors, title.vectors[1:-1]])
-            self._joined[title] = normalize(both.mean(axis=0))
+            tuned = normalize(both.mean(axis=0))
+            self._joined[title] = self._project(tuned), tuned
         return self._joined[title]
 
     @cached_property
-    def _joined(self) -> "WeakKeyDictionary[Encoded, Floats]":
+    def _joined(self) -> "WeakKeyDictionary[Encoded, tuple[Floats, Floats]]":
         return WeakKeyDictionary()
 
     def find_word(self, text: str, word: str) -> Floats | None:
@@ -120,7 +139,8 @@ class Encoded:
             owns = [vectors[span] for span in spans]
             sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
             means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
-            self._parts[places] = Parts(spans, normalize(means))
+            tuned = normalize(means)
+            self._parts[places] = Parts(spans, self._project(tuned), tuned)
         return self._parts[places]
 
     @cached_property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -37,8 +37,8 @@ from deepera_graph.judges.trained.reading.vectors import (
     TokenCounts,
     measure_lexical_similarity,
 )
-from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
-from deepera_graph.lab.training.weights import Log, log_nothing
+from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool, hash_question
+from deepera_graph.lab.training.weights import Log, find_halves, log_nothing, read_known_questions
 from deepera_graph.packages import send_nothing
 from deepera_graph.schema import IntentFields, PassageTask, intent_fields
 from deepera_graph.stores.sqlite import FileKind, connect
@@ -65,7 +65,7 @@ _FIND = (
     "SELECT plain, cosines, tokens, vector, body, sentences FROM pairs, texts "
     "WHERE pairs.key = ? AND texts.key = ?"
 )
-_FORMAT = "6"  # to be raised whenever `match_passage` gives other numbers
+_FORMAT = "7"  # to be raised whenever `match_passage` gives other numbers
 _LOG_EVERY = 50  # pools
 _MAX_HELD = 2**30  # bytes of token vectors held, as questions of one set share passages
 
@@ -109,7 +109,7 @@ class FeatureCache:
         self._rows.execute("BEGIN IMMEDIATE")
         with self._rows:
             self._rows.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", pairs)
-            self._rows.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", texts)
+            self._rows.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?, ?)", texts)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -214,13 +214,26 @@ class ContextPool:
         return not bool(np.isnan(self.context).all())
 
 
-class FeatureExtractor:
-    """Matches the passages of pools with their questions; *cache* keeps that for the next time."""
+class Half(NamedTuple):
+    """An encoder that was taught a part of the questions, and the hashes of these."""
 
-    def __init__(self, encoder: Encodes, cache: FeatureCache | None = None) -> None:
-        self.encoder, self._cache = encoder, cache
+    encoder: Encodes
+    known: frozenset[str]
+
+
+class FeatureExtractor:
+    """Matches the passages of pools with their questions; *cache* keeps that for the next time.
+
+    An encoder finds the evidence of a question that it was taught more easily than it will that of
+    others. So a question that some of the *halves* know is read by one of them that does not.
+    """
+
+    def __init__(
+        self, encoder: Encodes, cache: FeatureCache | None = None, halves: Sequence[Half] = ()
+    ) -> None:
+        self.encoder, self._cache, self._halves = encoder, cache, halves
         self._matches: dict[Key, PassageMatch] = {}
-        self._vectors: OrderedDict[tuple[str, str], PassageVectors] = OrderedDict()
+        self._vectors: OrderedDict[tuple[Encodes, str, str], PassageVectors] = OrderedDict()
         self._held = 0  # bytes
         self._texts: dict[tuple[str, str], tuple[Vectors, Vectors, Vectors]] = {}
         self._questions: dict[str, tuple[Encoded, IntentFields]] = {}
@@ -262,8 +275,9 @@ class FeatureExtractor:
     def _match_passages(
         self, text: str, passages: Mapping[Key, LabelledPassage]
     ) -> dict[Key, PassageMatch]:
-        question, intent = self._read_question(text)
-        vectors = self._vectorize(list(passages.values()))
+        encoder = self._choose_encoder(text)
+        question, intent = self._read_question(text, encoder)
+        vectors = self._vectorize(list(passages.values()), encoder)
         matches = {}
         for (key, one), its in zip(passages.items(), vectors, strict=True):
             task: PassageTask = {
@@ -276,18 +290,27 @@ class FeatureExtractor:
             matches[key] = match_passage(question, task, its)
         return matches
 
-    def _vectorize(self, passages: Sequence[LabelledPassage]) -> list[PassageVectors]:
+    def _choose_encoder(self, question: str) -> Encodes:
+        name = hash_question(question)
+        strange = [one.encoder for one in self._halves if name not in one.known]
+        return strange[0] if 0 < len(strange) < len(self._halves) else self.encoder
+
+    def _vectorize(
+        self, passages: Sequence[LabelledPassage], encoder: Encodes
+    ) -> list[PassageVectors]:
         """Return what passages are whatever the question; the latest are held for the next one."""
-        new = [one for one in passages if (one.title, one.text) not in self._vectors]
-        titles = encode_once(self.encoder, (one.title for one in new if one.title))
-        encoded = self.encoder.encode([one.text for one in new])
-        for one, body in zip(new, encoded, strict=True):
-            vectors = vectorize_passage(one.text, body, titles.get(one.title))
-            self._vectors[one.title, one.text] = vectors
+        keys = [(encoder, one.title, one.text) for one in passages]
+        new = [key for key in keys if key not in self._vectors]
+        titles = encode_once(encoder, (title for _, title, _ in new if title))
+        encoded = encoder.encode([text for *_, text in new])
+        for key, body in zip(new, encoded, strict=True):
+            _, title, text = key
+            vectors = vectorize_passage(text, body, titles.get(title))
+            self._vectors[key] = vectors
             self._held += vectors.tokens.nbytes
-        found = [self._vectors[one.title, one.text] for one in passages]
-        for one in passages:
-            self._vectors.move_to_end((one.title, one.text))
+        found = [self._vectors[key] for key in keys]
+        for key in keys:
+            self._vectors.move_to_end(key)
         while self._held > _MAX_HELD:
             self._held -= self._vectors.popitem(last=False)[1].tokens.nbytes
         return found
@@ -298,10 +321,10 @@ class FeatureExtractor:
             vector, body, sentences = self._texts.setdefault(key[1:], own)
             self._matches[key] = replace(one, vector=vector, body=body, sentences=sentences)
 
-    def _read_question(self, question: str) -> tuple[Encoded, IntentFields]:
+    def _read_question(self, question: str, encoder: Encodes) -> tuple[Encoded, IntentFields]:
         if question not in self._questions:
             intent = intent_fields(recognize_intent({"question": question, "problem": ""}))
-            self._questions[question] = (self.encoder.encode([question])[0], intent)
+            self._questions[question] = (encoder.encode([question])[0], intent)
         return self._questions[question]
 
     def _compare_words(self, pool: Pool, counts: TokenCounts) -> LexicalSimilarity:
@@ -327,10 +350,17 @@ def open_extractor(
     # Matches of a GPU are kept elsewhere than those of a CPU, as last digits differ, too.
     send_nothing()
     asked = choose_providers(import_module("onnxruntime").get_available_providers())
-    encoder = opened(Encoder(*weights, providers=asked), weights[0].parent)
+    model, tokenizer = weights
+    encoder = opened(Encoder(*weights, providers=asked), model.parent)
     runs_on = encoder.provider
     in_vain = {"failed": _GPU} if _GPU in asked and runs_on != _GPU else {}
     log({"step": "encoder", "runs on": runs_on, **in_vain})
     folder = keep if keep is None or runs_on in ON_CPU else keep / runs_on
-    with open_feature_cache(folder, weights) as cache, threadpool_limits(1, user_api="blas"):
-        yield FeatureExtractor(encoder, cache)
+    beside = find_halves(model.parent)
+    halves = [
+        Half(Encoder(one, tokenizer, providers=asked), read_known_questions(record))
+        for one, record in beside
+    ]
+    files = [*weights, *(one for one, _ in beside)]
+    with open_feature_cache(folder, files) as cache, threadpool_limits(1, user_api="blas"):
+        yield FeatureExtractor(encoder, cache, halves)

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from deepera_graph.judges.trained.features import (
     PassageMatch,
     ResultsClassifier,
-    choose_sentence,
-    compute_sentence_features,
     match_passage,
     vectorize_passage,
 )
 from deepera_graph.judges.trained.model import Encodes
+from deepera_graph.judges.trained.sentences import choose_sentence, compute_sentence_features
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.lab.training.fitting.ranking import PARAMETERS, convert_trees
 from deepera_graph.lab.training.lessons.topics import is_topics, read_proofs
