@@ -137,7 +137,7 @@ class EncoderTuning:
 
     @property
     def projection(self) -> Floats:
-        """The matrix that was learned, as `Encoded` takes it."""
+        """The matrix that was learned, as `export_encoder` takes it."""
         return np.asarray(self._matrix.detach().cpu().numpy().T, np.float32)
 
     def export(self, out: Path, projection: Floats) -> None:
@@ -222,14 +222,11 @@ class EncoderTuning:
         return part
 
 
-def fit_projection(
-    base: Encoder, tuned: Encoder, start: Floats, pools: Sequence[Pool], chance: Random
-) -> Floats:
-    """Fit the matrix that brings means of tokens to the base's, both in eight bits, by ridge.
+def fit_projection(was: Floats, now: Floats, start: Floats) -> Floats:
+    """Fit the matrix that brings means of tokens to what they were, by ridge, going on from one.
 
-    It goes on from *start*; questions, passages and their sentences are those of some pools.
+    Means are of shape (n, n_dimensions), both by an encoder in eight bits.
     """
-    now, was = read_means(base, tuned, pools, chance)
     length = np.linalg.norm(was, axis=1, keepdims=True)
     given, left = now / length, (was - now @ start) / length
     square = given.T @ given
@@ -238,23 +235,20 @@ def fit_projection(
     return np.asarray(found, np.float32)
 
 
-def read_means(
-    base: Encoder, tuned: Encoder, pools: Sequence[Pool], chance: Random
-) -> tuple[Floats, Floats]:
-    """Return means of tokens by both, shape (n, n_dimensions): of questions, passages, sentences.
-
-    These are of up to `N_FITTED` pools, one passage of each.
-    """
+def list_texts(pools: Sequence[Pool], chance: Random) -> list[str]:
+    """Return the questions of up to `N_FITTED` pools, and one passage of each."""
     some = draw(pools, N_FITTED, chance)
-    texts = [one.question for one in some]
-    texts += [chance.choice(one.passages).text for one in some]
-    rows: list[tuple[Floats, Floats]] = []
-    for text, before, after in zip(texts, base.encode(texts), tuned.encode(texts), strict=True):
+    return [*(one.question for one in some), *(chance.choice(one.passages).text for one in some)]
+
+
+def read_means(encoder: Encoder, texts: Sequence[str]) -> Floats:
+    """Return the means of the tokens of texts and of their first sentences."""
+    rows: list[Floats] = []
+    for text, encoded in zip(texts, encoder.encode(texts), strict=True):
         places = [(one.start, one.end) for one in split_sentences(text)]
-        for span in (slice(None), *before.find_spans(places[:N_SENTENCES])):
-            rows.append((after.vectors[span].mean(axis=0), before.vectors[span].mean(axis=0)))
-    now, was = zip(*rows, strict=True)
-    return np.stack(now), np.stack(was)
+        spans = slice(None), *encoded.find_spans(places[:N_SENTENCES])
+        rows += [encoded.vectors[span].mean(axis=0) for span in spans]
+    return np.stack(rows)
 
 
 def teach_pools(pools: Sequence[Pool], chance: Random) -> Iterator[Group]:
@@ -299,12 +293,12 @@ def measure_alignment(
 
 
 def write_encoder(
-    tuning: EncoderTuning, base: Encoder, pools: Sequence[Pool], out: Path
+    tuning: EncoderTuning, texts: Sequence[str], was: Floats, out: Path
 ) -> tuple[Encoder, Floats]:
-    """Write an encoder with the matrix that fits it; return both."""
+    """Write an encoder with the matrix that brings its means of texts to those; return both."""
     tuning.export(out, tuning.projection)
     tuned = Encoder(*find_encoder(out))
-    projection = fit_projection(base, tuned, tuning.projection, pools, Random(0))
+    projection = fit_projection(was, read_means(tuned, texts), tuning.projection)
     tuning.export(out, projection)
     return tuned, projection
 
@@ -329,22 +323,24 @@ def main() -> None:
         folders = [Path(scratch, name) for name in ("base", *HALVES)]
         export_encoder(folders[0])
         base = Encoder(*find_encoder(folders[0]))
+        texts, held = (list_texts(some, Random(0)) for some in (pools, measured))
+        was = read_means(base, texts)
         records = []
         for half, folder in enumerate(folders[1:]):
             own = [one for one in pools if one.set != CLAIMS and assign_split(one) % 2 == half]
             chance = Random(half)
             public = *draw(triples, N_TRIPLES, chance), *draw(snippets, N_SNIPPETS, chance)
             tuning.learn([*teach_pools([*own, *more], chance), *public], half)
-            write_encoder(tuning, base, pools, folder)
+            write_encoder(tuning, texts, was, folder)
             records.append(sorted({hash_question(one.question) for one in own}))
         tuning.average()
         reached = measure_alignment(measured, tuning.align)
-        tuned, projection = write_encoder(tuning, base, pools, chosen.out)
+        tuned, projection = write_encoder(tuning, texts, was, chosen.out)
         for name, folder, record in zip(HALVES, folders[1:], records, strict=True):
             shutil.copyfile(find_encoder(folder)[0], chosen.out / f"{name}.onnx")
             write_text(chosen.out, f"{name}.json", json.dumps({"questions": record}) + "\n")
-        now, was = read_means(base, tuned, measured, Random(0))
-    near = float((normalize(now @ projection) * normalize(was)).sum(axis=1).mean())
+        units = normalize(read_means(base, held)), normalize(read_means(tuned, held) @ projection)
+    near = float(np.multiply(*units).sum(axis=1).mean())
     sys.stdout.write(f"MAP of {len(measured)} questions held out: {before:.1f}, {reached:.1f}\n")
     sys.stdout.write(f"mean cosine of their means and the base's: {near:.3f}\n")
 

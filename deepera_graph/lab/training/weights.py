@@ -272,7 +272,7 @@ def export_encoder(
     base: Path | None = None,  # layout of transformers, kind of BERT; None: the package `BASE`
     *,
     bits: int = ROUNDED,  # 32 leaves weights as they are, to show what rounding costs
-    projection: Any = None,  # of means, see `Encoded`; an array of shape (size, size)
+    projection: Any = None,  # of means, see `Encoded`; a column for each dimension that comes of it
     watch: Callable[[str], None] = lambda step: None,
 ) -> None:
     """Write encoder, tokenizer and checksums into a folder, all or nothing."""
