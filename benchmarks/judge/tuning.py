@@ -54,6 +54,8 @@ from deepera_graph.lab.training.weights import (
     find_encoder,
     import_package,
     log_nothing,
+    write_projection,
+    write_sums,
     write_text,
 )
 from deepera_graph.text.words import split_sentences
@@ -137,16 +139,16 @@ class EncoderTuning:
 
     @property
     def projection(self) -> Floats:
-        """The matrix that was learned, as `export_encoder` takes it."""
+        """The matrix that was learned, as `write_projection` takes it."""
         return np.asarray(self._matrix.detach().cpu().numpy().T, np.float32)
 
-    def export(self, out: Path, projection: Floats) -> None:
+    def export(self, out: Path) -> None:
         """Write encoder, tokenizer and checksums into a folder, as `export_encoder` does."""
         with TemporaryDirectory() as scratch:
             folder = Path(scratch)
             self._body["body"].to("cpu").save_pretrained(folder)
             (folder / TOKENIZER).write_bytes((self._source / TOKENIZER).read_bytes())
-            export_encoder(out, folder, projection=projection)
+            export_encoder(out, folder)
         self._body.to(self._device)
 
     def _measure_loss(self, step: Step) -> Any:
@@ -296,10 +298,11 @@ def write_encoder(
     tuning: EncoderTuning, texts: Sequence[str], was: Floats, out: Path
 ) -> tuple[Encoder, Floats]:
     """Write an encoder with the matrix that brings its means of texts to those; return both."""
-    tuning.export(out, tuning.projection)
+    tuning.export(out)
     tuned = Encoder(*find_encoder(out))
     projection = fit_projection(was, read_means(tuned, texts), tuning.projection)
-    tuning.export(out, projection)
+    write_projection(find_encoder(out)[0], projection)
+    write_sums(out)
     return tuned, projection
 
 

@@ -341,7 +341,7 @@ class EvidenceScorer:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the scorer that `to_dict` gave; a `ValueError` if it is of other measures."""
-        if (n := plain["measures"]) != N_MEASURES:
+        if (n := plain.get("measures", "other")) != N_MEASURES:
             raise ValueError(f"it goes by {n} measures of a passage, not {N_MEASURES}")
         opinion, point = plain.get("opinion"), plain.get("evidence_point")
         return cls(

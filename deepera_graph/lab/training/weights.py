@@ -272,7 +272,6 @@ def export_encoder(
     base: Path | None = None,  # layout of transformers, kind of BERT; None: the package `BASE`
     *,
     bits: int = ROUNDED,  # 32 leaves weights as they are, to show what rounding costs
-    projection: Any = None,  # of means, see `Encoded`; a column for each dimension that comes of it
     watch: Callable[[str], None] = lambda step: None,
 ) -> None:
     """Write encoder, tokenizer and checksums into a folder, all or nothing."""
@@ -294,14 +293,15 @@ def export_encoder(
                 watch("rounding to eight bits")
                 quantize(whole, small)
             (small if bits == ROUNDED else whole).replace(fresh / ENCODER)
-        if projection is not None:
-            write_projection(fresh / ENCODER, projection)
         (fresh / TOKENIZER).write_bytes((source / TOKENIZER).read_bytes())
         write_sums(fresh)
 
 
 def write_projection(file: Path, projection: Any) -> None:
-    """Write into a model what brings means of its tokens back to where they were."""
+    """Write into a model what brings means of its tokens back to where they were.
+
+    It has a column for each dimension that comes of it. Checksums are to be written anew.
+    """
     onnx = _import_to_export("onnx")
     model = onnx.load(str(file))
     written = b64encode(projection.astype("<f2").tobytes()).decode()

@@ -96,6 +96,11 @@ def test_a_head_that_goes_by_other_measures_is_refused(folder):
     seal(folder)
     with pytest.raises(SettingsError, match=rf"it goes by 34 measures .*, not {N_MEASURES}$"):
         EvidenceModel.load(folder)
+    del head["measures"]  # as up to version 0.9
+    (folder / "head.json").write_text(json.dumps(head))
+    seal(folder)
+    with pytest.raises(SettingsError, match=rf"it goes by other measures .*, not {N_MEASURES}$"):
+        EvidenceModel.load(folder)
 
 
 @shipped
