@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, Any, Protocol, Self
 
 import numpy as np
-from filelock import FileLock, Timeout
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel
 
@@ -31,7 +30,7 @@ from deepera_graph.schema import Backend
 from deepera_graph.settings.budget import Budget, Limiter, Meter
 from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.judgements import JudgementCache, open_cache
-from deepera_graph.text.jsonl import naming_full_file, replacing
+from deepera_graph.text.jsonl import naming_full_file, replacing, writing_alone
 from deepera_graph.usage import Usage
 
 WORK = "work"
@@ -91,12 +90,8 @@ class Construction:
         cache = open_cache(self.work)
         assert cache is not None  # a folder was named
         with cache, ExitStack() as block:
-            try:
-                block.enter_context(FileLock(self.work / "construction.lock", timeout=0))
-            except Timeout as error:
-                raise SettingsError(
-                    f"another process builds in {str(self.out)!r}; one at a time can"
-                ) from error
+            busy = f"another process builds in {str(self.out)!r}; one at a time can"
+            block.enter_context(writing_alone(self.work / "construction", busy))
             self.cache = cache
             yield self
 

@@ -197,17 +197,21 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def writing_alone(path: Path, busy: str = "") -> Iterator[None]:
-    """Let no other process write a file within the block; `SettingsError` if one does."""
-    # *busy* is what the error says. Any thread may leave the block.
+def writing_alone(
+    path: Path, busy: str = "", error: type[Exception] = SettingsError
+) -> Iterator[None]:
+    """Let no other process write a file within the block; *error* if one does, which says *busy*.
+
+    Any thread may leave the block.
+    """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - pages of help need it not
 
     lock = FileLock(path.with_name(f"{path.name}.lock"), thread_local=False)
     try:
         lock.acquire(timeout=0)
-    except Timeout as error:
+    except Timeout as timeout:
         told = busy or f"{str(path)!r} is being written by another process"
-        raise SettingsError(told) from error
+        raise error(told) from timeout
     except (OSError, NotImplementedError):  # a file system that knows no locks
         yield
         return

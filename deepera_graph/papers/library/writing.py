@@ -1,15 +1,12 @@
 """Papers into a base's file: new ones, later states of known ones, and the same paper once more."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
-
-from filelock import FileLock, Timeout
 
 from deepera_graph.errors import StoreError
 from deepera_graph.literature.paper_keys import hash_title, main_title, title_key
@@ -33,10 +30,10 @@ from deepera_graph.papers.paper import (
 )
 from deepera_graph.settings.ranges import check_choice
 from deepera_graph.stores.sqlite import connect_reader, leave_plain, side_files
+from deepera_graph.text.jsonl import writing_alone
 
 Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
-LOCK = ".lock"  # added to the name of the file
 _LEAST_WORDS = 3  # of a title that may tell two records to be one paper
 _PLACEHOLDERS = ", ".join("?" * 14)
 _INSERTS = {
@@ -75,17 +72,18 @@ class Writer:
         self.path, self._merge = Path(path), merge
         self._batch = _Batch()
         self._run = 0
-        self._lock = self._take_lock()
-        try:
+        if not self.path.parent.is_dir():
+            raise StoreError(f"no such folder: {str(self.path.parent)!r}")
+        busy = f"another process is writing into the base {str(self.path)!r}; one at a time can"
+        with ExitStack() as block:
+            block.enter_context(writing_alone(self.path, busy, StoreError))
             if overwrite:
                 _remove(self.path)
             with PAPERS.wrap_errors(self.path):
                 self._db = connect_writer(self.path)
                 self._next = self._one("SELECT coalesce(max(n), 0) + 1 FROM papers")
                 self._venues = dict(self._db.execute("SELECT key, v FROM venues"))
-        except BaseException:
-            self._release()
-            raise
+            self._alone = block.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +98,7 @@ class Writer:
                 self._db.execute("ROLLBACK")
         leave_plain(self._db)
         self._db.close()
-        self._release()
+        self._alone.close()
 
     def begin(self, identity: str, name: str) -> Known:
         """Begin a source, or go on with it; tell how many of its records are done."""
@@ -180,27 +178,6 @@ class Writer:
     def db(self) -> sqlite3.Connection:
         """The connection, for reading what was written."""
         return self._db
-
-    def _take_lock(self) -> FileLock:
-        lock = FileLock(f"{self.path}{LOCK}")
-        try:
-            if not self.path.parent.is_dir():
-                raise StoreError(f"no such folder: {str(self.path.parent)!r}")
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            raise StoreError(
-                f"another process is writing into the base {str(self.path)!r}; one at a time can"
-            ) from error
-        except OSError as error:
-            raise StoreError(
-                f"the base {str(self.path)!r} cannot be written: {error.strerror or error}"
-            ) from error
-        return lock
-
-    def _release(self) -> None:
-        self._lock.release()
-        with suppress(OSError):
-            os.unlink(f"{self.path}{LOCK}")  # noqa: PTH108
 
     def _one(self, sql: str) -> int:
         return int(self._db.execute(sql).fetchone()[0])
