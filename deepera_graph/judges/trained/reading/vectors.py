@@ -199,13 +199,13 @@ def align_passage(
     question: Encoded, text: str, body: Encoded, title: Encoded | None = None
 ) -> Alignment:
     """Align a text that is not blank, encoded as *body*, and its title with a question."""
-    asked, tokens = without_marks(question.units), body.units
-    in_text = pairwise_dot(asked, without_marks(tokens))
+    asked = without_marks(question.units)
+    in_text = pairwise_dot(asked, body.units)
     named = None if title is None else pairwise_dot(asked, without_marks(title.units)).max(axis=1)
-    nearest = in_text.max(axis=1)
+    nearest = without_marks(in_text.T).max(axis=0)
     return Alignment(
         passage=float((nearest if named is None else np.maximum(nearest, named)).mean()),
-        sentences=_align_sentences(pairwise_dot(asked, tokens), text, body),
+        sentences=_align_sentences(in_text, text, body),
         title=0.0 if named is None else float(named.mean()),
     )
 
