@@ -9,6 +9,30 @@ from deepera_graph.judges.trained.direction.wording import sign_of
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.text.words import content_words, stem_verb, words
 
+_CAUSES = re.compile(
+    r"\b(?:causes?|caused|causing|causal\w*|(?:leads?|led)\sto|results?\sin|prevents?|prevented)\b",
+    re.IGNORECASE,
+)
+_GOES_ALONG = re.compile(
+    r"\b(?:associated|associations?|correlat\w+|linked)\s(?:with|to|between)\b", re.IGNORECASE
+)
+_NO_RESULT = re.compile(
+    r"\s*(?:(?:background|context|introduction)\b[^:.]{0,20}:"
+    r"|(?:(?:objectives?|aims?|purpose)\b[^:.]{0,20}:\s*)?(?:we\s+(?:aimed|sought)|to\s+(?:assess"
+    r"|determine|test|examine|evaluate|investigate|compare|study|explore))\b)",
+    re.IGNORECASE,
+)
+# What may be so, where nothing is said of what was found: "mulch may prevent erosion".
+_SUPPOSES = re.compile(
+    r"\b(?:(?-i:may)|might|could|(?:is|are|was|were)\s+(?:thought|believed|supposed|expected|hypothesi[sz]ed)"
+    r"|we\s+hypothesi[sz]ed?)\b",
+    re.IGNORECASE,
+)
+_FOUND = re.compile(
+    r"\d|\b(?:suggest|indicat|show|reveal|demonstrat|conclu|found|find|observ|report|result"
+    r"|evidence|data|stud(?:y|ies)\b)",
+    re.IGNORECASE,
+)
 _PEOPLE = "people"
 _SHORTEST = 3  # letters of a word that names something
 _POPULATIONS = """
@@ -36,9 +60,26 @@ def find_gaps(statement: str, text: str) -> list[str]:
     missing = [term for term in missing_terms(statement, text) if re.search(r"\d", term)]
     missing += _list_unnamed(statement, text)
     notes = [f"not in what was read: {', '.join(missing)}"] if missing else []
-    for kinds in (_GROUPS, _KINDS_OF_CROPS):
-        notes += _compare_populations(*(_list_kinds(one, kinds) for one in (statement, text)))
+    for what, kinds in (("population", _GROUPS), ("crop", _KINDS_OF_CROPS)):
+        notes += _compare_kinds(what, *(_list_kinds(one, kinds) for one in (statement, text)))
     return notes
+
+
+def list_shortfalls(statement: str, sentence: str) -> list[str]:
+    """Say that a sentence is no result, or has a cause of a claim as an association."""
+    notes = ["it is the aim or the background of the work, and no result"]
+    notes = notes if _NO_RESULT.match(sentence) else []
+    if supposes_more(statement, sentence):
+        notes.append("it only says what may be so")
+    if _CAUSES.search(statement) and _GOES_ALONG.search(sentence) and not _CAUSES.search(sentence):
+        notes.append("it has an association, and not a cause")
+    return notes
+
+
+def supposes_more(statement: str, sentence: str) -> bool:
+    """Tell whether a sentence has as possible, and not as found, what a claim has as it is."""
+    supposed = _SUPPOSES.search(sentence) and not _FOUND.search(sentence)
+    return bool(supposed) and not _SUPPOSES.search(statement)
 
 
 def _list_unnamed(statement: str, text: str) -> list[str]:
@@ -59,13 +100,13 @@ def _list_names(text: str) -> list[str]:
     return [one for one in named if stem_verb(one) not in GENERAL]
 
 
-def _compare_populations(here: frozenset[str], there: frozenset[str]) -> list[str]:
+def _compare_kinds(what: str, here: frozenset[str], there: frozenset[str]) -> list[str]:
     """Say that a statement is of others than the work, where each names some."""
     extra, instead = here - there - {_PEOPLE}, there - here - {_PEOPLE}
     if extra and instead:
-        return [f"another population: it is of {_list(instead)}, and not of {_list(extra)}"]
+        return [f"another {what}: it is of {_list(instead)}, and not of {_list(extra)}"]
     if _PEOPLE in here and there and there <= _ANIMALS:
-        return [f"another population: it is of {_list(there)}"]
+        return [f"another {what}: it is of {_list(there)}"]
     return []
 
 

@@ -361,7 +361,7 @@ def test_neither_a_design_nor_another_dose_decides_a_finding(tmp_path):
 def test_another_crop_is_another_population(tmp_path):
     text = "Inoculation increased the uptake of phosphorus by 1.9-fold in adult maize."
     pair = judge(tmp_path, "Inoculation increased the uptake of phosphorus by wheat.", text)
-    note = "another population: it is of maize, and not of wheat"
+    note = "another crop: it is of maize, and not of wheat"
     assert (pair.verdict, pair.notes) == ("partly", (note,))
 
 

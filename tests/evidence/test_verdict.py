@@ -381,6 +381,25 @@ def test_a_cause_where_the_work_has_an_association_is_told(tmp_path, claim, is_t
 
 
 @pytest.mark.parametrize(
+    ("claim", "text", "told"),
+    [
+        ("Mulch prevents erosion.", "Growers may avoid erosion by mulch.", "may be so"),
+        ("Mulch may prevent erosion.", "Growers may avoid erosion by mulch.", ""),
+        ("Mulch prevents erosion.", "Our results suggest that mulch may prevent erosion.", ""),
+        (
+            "Mulch prevents erosion.",
+            "Mulch was thought to prevent erosion. In our orchards mulch prevented erosion.",
+            "",
+        ),
+    ],
+)
+def test_what_only_may_be_so_does_not_support_a_claim_that_it_is(tmp_path, claim, text, told):
+    pair = judge(tmp_path, claim, f"{text} Yields of twelve orchards did not differ.")
+    assert pair.verdict == ("partly" if told else "supported")
+    assert (told in " ".join(pair.notes)) if told else not pair.notes
+
+
+@pytest.mark.parametrize(
     ("claim", "text", "missing"),
     [
         (

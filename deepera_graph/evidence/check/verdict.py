@@ -19,7 +19,7 @@ from deepera_graph.evidence.contrast import (
     OPPOSITE,
     list_contrasts,
 )
-from deepera_graph.evidence.gaps import find_gaps
+from deepera_graph.evidence.gaps import find_gaps, list_shortfalls, supposes_more
 from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.judges.heuristic.topicality import same_meaning
 from deepera_graph.judges.llm.judging import LlmJudge
@@ -48,19 +48,6 @@ Verdict = Literal[
 MOST_SENTENCES, MOST_PASSAGES, MOST_OTHERS = 12, 6, 8  # that are judged for a claim
 AGAINST = ("contradicts", "no_difference")
 _IN_PART = 0.5  # the score from which on, as the rubric has it, a part of a claim is shown
-_CAUSES = re.compile(
-    r"\b(?:causes?|caused|causing|causal\w*|(?:leads?|led)\sto|results?\sin|prevents?|prevented)\b",
-    re.IGNORECASE,
-)
-_GOES_ALONG = re.compile(
-    r"\b(?:associated|associations?|correlat\w+|linked)\s(?:with|to|between)\b", re.IGNORECASE
-)
-_NO_RESULT = re.compile(
-    r"\s*(?:(?:background|context|introduction)\b[^:.]{0,20}:"
-    r"|(?:(?:objectives?|aims?|purpose)\b[^:.]{0,20}:\s*)?(?:we\s+(?:aimed|sought)|to\s+(?:assess"
-    r"|determine|test|examine|evaluate|investigate|compare|study|explore))\b)",
-    re.IGNORECASE,
-)
 # What was done, where nothing is found: "we randomised 96 women", "mice were fed wax".
 _DONE = re.compile(
     r"\brandomi[sz]|\b(?:were|was|been|we|underwent)\s+(?:\w+ly\s+)?(?:randomi[sz]|assigned|allocated"
@@ -145,13 +132,16 @@ def choose_nearest(statement: str, pool: RerankResult) -> RankedPassage:
     """Return the sentence that decides: of the best by score that with most words of a claim."""
     # "Long sleep was not associated" for a claim on long sleep, and not "short sleep was". Words of
     # comparison do not count, and of two with as many words one that turns nothing goes first.
-    # A finding is decided by a sentence that has one, if any has: not by who was randomised.
+    # A finding is decided by a sentence that has one, if any has: not by who was randomised. Words
+    # of what only may be so count half.
     passages = pool.passages
     if read_words(statement).finds:
         passages = tuple(one for one in passages if not _is_procedure(one.text)) or passages
     about, least = _topic(statement), _NEAR_BEST * (passages[0].score or 0.0)
     near = [one for one in passages if (one.score or 0.0) >= least]
-    n_shared = [len(about & _topic(one.text)) for one in near]
+    n_shared = [
+        len(about & _topic(one.text)) / (1 + supposes_more(statement, one.text)) for one in near
+    ]
     most = [one for one, n in zip(near, n_shared, strict=True) if n == max(n_shared)]
     return next((one for one in most if not _list_turned(statement, one.text)), most[0])
 
@@ -196,7 +186,7 @@ def decide_by_rules(
             contrasts and elsewhere
         )
     contrasts = contrasts or _deny_elsewhere(statement, sentence, others)
-    notes = contrasts + find_gaps(statement, work.text) + _list_shortfalls(statement, sentence)
+    notes = contrasts + find_gaps(statement, work.text) + list_shortfalls(statement, sentence)
     verdict = "partly" if notes else "supported"
     if score < points.supported:
         verdict = "partly" if score >= points.partly else "not_found"
@@ -249,15 +239,6 @@ def _list_findings(work: CitedWork) -> list[str]:
     passages = work.passages if work.extent == "abstract" else ()
     told = [one.text for passage in passages for one in split_sentences(passage.page_content)]
     return [one for one in told if not _is_procedure(one)]
-
-
-def _list_shortfalls(statement: str, sentence: str) -> list[str]:
-    """Say that a sentence is no result, or has a cause of a claim as an association."""
-    notes = ["it is the aim or the background of the work, and no result"]
-    notes = notes if _NO_RESULT.match(sentence) else []
-    if _CAUSES.search(statement) and _GOES_ALONG.search(sentence) and not _CAUSES.search(sentence):
-        notes.append("it has an association, and not a cause")
-    return notes
 
 
 def _build(verdict: Verdict, known: dict[str, str | float], notes: Sequence[str]) -> Decision:
