@@ -57,6 +57,8 @@ def main() -> None:
     parser.add_argument("--without", type=Path, nargs="*", default=[], help="earlier -o files")
     parser.add_argument("-o", "--out", type=Path, help="file of verdicts, a line a pair")
     given = parser.parse_args()
+    if bool(given.model) != bool(given.out):
+        parser.error("--model and --out go together")
     groups: Pairs = defaultdict(list)
     with open_records(given.file) as (source, _):
         for one in read_records(source, ".jsonl"):
