@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from math import ceil
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -178,12 +179,15 @@ _INSTEAD = {
 }
 
 
+Opener = Callable[[Path], ZipFile]
+
+
 class InFile(NamedTuple):
     """A file that may be read."""
 
     path: Path  # as it is told; of a member of an archive ARCHIVE/NAME
     size: int  # bytes, of a member when unpacked
-    archive: ZipFile | None = None
+    archive: Callable[[], ZipFile] | None = None  # opens it
     member: str = ""
 
     @contextmanager
@@ -194,7 +198,7 @@ class InFile(NamedTuple):
                 yield opened
             return
         try:
-            raw = cast("BinaryIO", self.archive.open(self.member))
+            raw = cast("BinaryIO", self.archive().open(self.member))
         except (BadZipFile, RuntimeError, NotImplementedError, OSError) as error:
             raise InputError(f"{self.path} cannot be unpacked: {error}") from error
         with raw, open_records(self.path, io.BufferedReader(_Member(raw, self.path))) as opened:
@@ -228,24 +232,26 @@ def find_files(
 ) -> tuple[list[InFile], list[Skipped]]:
     """Return the files that can be read, each once however named, and those of other kinds."""
     # Folders and archives are looked through in order of names. Links are followed, into no folder
-    # twice. Hidden files are passed over.
+    # twice. Hidden files are passed over. Of all archives one is open at a time.
     found, others = dict[str, InFile](), list[Skipped]()
+    opener = lru_cache(maxsize=1)(ZipFile)
     for source in sources:
-        files, skipped = _find(source, pdf_reader)
+        files, skipped = _find(source, pdf_reader, opener)
         for file in files:
             found.setdefault(os.path.realpath(file.path), file)
         others += skipped
     return list(found.values()), others
 
 
-def _find(path: Path, pdf_reader: str) -> tuple[list[InFile], list[Skipped]]:
+def _find(path: Path, pdf_reader: str, opener: Opener) -> tuple[list[InFile], list[Skipped]]:
     if path.is_dir():
         unread = list[Skipped]()
-        files = list(_unpack(_walk(path, unread.append), unread.append))
+        files = list(_unpack(_walk(path, unread.append), unread.append, opener))
         return _choose(files, unread, pdf_reader, f"the folder {str(path)!r}")
     if path.exists():
         if path.suffix.lower() == ZIP:
-            return _choose(_list_archive(path), [], pdf_reader, f"the archive {str(path)!r}")
+            files = _list_archive(path, opener)
+            return _choose(files, [], pdf_reader, f"the archive {str(path)!r}")
         return [_check_kind(path, pdf_reader)], []
     if _PATTERN.isdisjoint(str(path)):
         raise InputError(f"no such file: {str(path)!r}")
@@ -253,7 +259,7 @@ def _find(path: Path, pdf_reader: str) -> tuple[list[InFile], list[Skipped]]:
     if not matches:
         raise InputError(f"no file matches {str(path)!r}")
     unread = list[Skipped]()
-    inside = [file for one in matches for file in _unpack(_files_of(one), unread.append)]
+    inside = [file for one in matches for file in _unpack(_files_of(one), unread.append, opener)]
     return _choose(inside, unread, pdf_reader, f"what matches {str(path)!r}")
 
 
@@ -311,25 +317,27 @@ def _walk(folder: Path, on_skip: Callable[[Skipped], None]) -> Iterator[InFile]:
             on_skip(Skipped(path.as_posix(), "the link leads nowhere"))
 
 
-def _unpack(files: Iterable[InFile], on_skip: Callable[[Skipped], None]) -> Iterator[InFile]:
+def _unpack(
+    files: Iterable[InFile], on_skip: Callable[[Skipped], None], opener: Opener
+) -> Iterator[InFile]:
     """Yield the files, and in place of an archive what is in it."""
     for file in files:
         if file.path.suffix.lower() != ZIP:
             yield file
             continue
         try:
-            yield from _list_archive(file.path)
+            yield from _list_archive(file.path, opener)
         except InputError as error:
             on_skip(Skipped(file.path.as_posix(), str(error).removeprefix(f"{file.path} ")))
 
 
-def _list_archive(path: Path) -> list[InFile]:
+def _list_archive(path: Path, opener: Opener) -> list[InFile]:
     try:
-        archive = ZipFile(path)
+        archive = opener(path)
     except (BadZipFile, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     return [
-        InFile(Path(f"{path}/{one.filename}"), one.file_size, archive, one.filename)
+        InFile(Path(f"{path}/{one.filename}"), one.file_size, partial(opener, path), one.filename)
         for one in sorted(archive.infolist(), key=lambda one: Path(one.filename))
         if not one.is_dir()
         and not any(part.startswith((*_NOT_OURS, _OF_MACS)) for part in Path(one.filename).parts)

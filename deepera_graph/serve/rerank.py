@@ -6,6 +6,7 @@ Sources:
     https://huggingface.github.io/text-embeddings-inference/ (paths ``/rerank`` and ``/info``).
 """
 
+import asyncio
 from collections.abc import Sequence
 from difflib import get_close_matches
 from math import log
@@ -252,7 +253,7 @@ class Rankings:
             )
             for place, text in enumerate(texts)
         ]
-        reranker = self._judging.reranker(judge, **RANKING)
+        reranker = await asyncio.to_thread(self._judging.reranker, judge, **RANKING)
         result = await unless_gone(request, self._judging.rerank(note, reranker, documents))
         if texts and all(one.score is None for one in result.all_passages):
             blank = not any(text.strip() for text in texts)

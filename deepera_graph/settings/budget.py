@@ -349,45 +349,35 @@ def stream_many(do: Callable[[JobT], DoneT], jobs: Sequence[JobT], at_once: int)
 
 
 async def ado_many(
-    do: Callable[[JobT], Awaitable[DoneT]], jobs: Sequence[JobT], at_once: int
+    do: Callable[[JobT], Awaitable[DoneT]],
+    jobs: Sequence[JobT],
+    at_once: int,
+    *,
+    paid: type[BaseException] = BudgetError,
 ) -> list[DoneT]:
-    """Do what `do_many` does, in the running loop."""
-    turns = asyncio.Semaphore(at_once)
+    """Do what `do_many` does, in the running loop.
 
-    async def one(job: JobT) -> DoneT:
-        async with turns:
-            return await do(job)
-
-    tasks = [asyncio.create_task(one(job)) for job in jobs]
-    try:
-        return await asyncio.gather(*tasks)
-    except BudgetError:  # calls in flight are finished: what they bring is paid for
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-
-
-async def ado_paid(
-    do: Callable[[JobT], Awaitable[DoneT]], jobs: Sequence[JobT], at_once: int
-) -> list[DoneT]:
-    """Do what `ado_many` does; if a job fails no other begins, but what is paid for is finished."""
-    turns, failures = asyncio.Semaphore(at_once), list[BaseException]()
+    Where a job fails no other begins. Those in flight are cancelled, but after an error of kind
+    *paid* they are finished: what they bring is paid for.
+    """
+    turns, failed = asyncio.Semaphore(at_once), asyncio.Event()
 
     async def one(job: JobT) -> list[DoneT]:
         async with turns:
-            if failures:
+            if failed.is_set():
                 return []
             try:
                 return [await do(job)]
-            except BaseException as error:
-                failures.append(error)
+            except BaseException:
+                failed.set()
                 raise
 
-    found = await asyncio.gather(*map(one, jobs), return_exceptions=True)
-    if failures:
-        raise failures[0]
-    return [each for many in found if isinstance(many, list) for each in many]
+    tasks = [asyncio.create_task(one(job)) for job in jobs]
+    try:
+        return [each for many in await asyncio.gather(*tasks) for each in many]
+    except BaseException as error:
+        if not isinstance(error, paid):
+            for task in tasks:
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -65,6 +65,21 @@ def test_a_folder_an_archive_and_a_pattern_give_the_same_passages(write):
     assert [str(one) for one in skipped] == ["g.zip/f/d.png: cannot read this kind of file"]
 
 
+def test_a_folder_has_more_archives_than_files_may_be_open(write):
+    resource = pytest.importorskip("resource")
+    names = [f"f/{n:03}.zip" for n in range(90)]
+    for name in names:
+        write(name, pack({"c.md": "Kelp."}))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, before[1]))
+    skipped = []
+    try:
+        found = ids("f", on_skip=skipped.append)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert (found, skipped) == ([f"{name}/c.md" for name in names], [])
+
+
 def test_archives_in_a_folder_are_looked_into_and_a_broken_one_is_named(write):
     write("f/a.md", "Kelp.")
     write("f/b.zip", pack({"c.md": "Kelp.", "d.zip": pack({"e.md": "Kelp."}), "f.png": "x"}))

@@ -45,7 +45,7 @@ from deepera_graph.lab.quest.topics import check_topics
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.library.vectors import name_of
 from deepera_graph.schema import Backend
-from deepera_graph.settings.budget import ado_paid
+from deepera_graph.settings.budget import ado_many
 from deepera_graph.settings.ranges import check_at_least
 
 JOURNAL = "questions.journal"
@@ -247,7 +247,7 @@ class Quest:
             self._count(n_done=1)
             return done
 
-        return await ado_paid(one, questions, self._at_once)
+        return await ado_many(one, questions, self._at_once, paid=Exception)
 
     async def _work_one(
         self, question: QuestQuestion, work: Callable[[QuestQuestion, Tools], Any], journal: Journal

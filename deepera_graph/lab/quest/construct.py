@@ -38,7 +38,7 @@ from deepera_graph.lab.quest.sources import (
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.paper import Paper
 from deepera_graph.retrieval.fusion import fuse
-from deepera_graph.settings.budget import ado_paid
+from deepera_graph.settings.budget import ado_many
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.text.words import stems
 
@@ -210,7 +210,7 @@ class _Work:
             async with self._tools.turns[source.name]:
                 return await asyncio.to_thread(call_source, source, tool, asked, k, scope)
 
-        return await ado_paid(call, jobs, max(1, len(jobs)))
+        return await ado_many(call, jobs, max(1, len(jobs)), paid=Exception)
 
     def _note(self, call: SourceCall, **more: str) -> list[str]:
         """Take in what a call brought, and write down that it was made."""

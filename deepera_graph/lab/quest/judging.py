@@ -19,7 +19,7 @@ from deepera_graph.lab.quest.records import MAX_GRADE, QuestQuestion, StopRule
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.paper import Paper
 from deepera_graph.schema import Backend
-from deepera_graph.settings.budget import ado_paid
+from deepera_graph.settings.budget import ado_many
 from deepera_graph.usage import Usage
 
 BORDERLINE = 0.5  # of the mean from the threshold
@@ -339,4 +339,4 @@ def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 async def _together(do: Callable[[JobT], Awaitable[T]], jobs: Sequence[JobT]) -> list[T]:
     """Do all at once; where one fails, the others end first, as they are paid for."""
-    return await ado_paid(do, jobs, max(1, len(jobs)))
+    return await ado_many(do, jobs, max(1, len(jobs)), paid=Exception)

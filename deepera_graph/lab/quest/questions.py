@@ -16,7 +16,7 @@ from deepera_graph.lab.quest.asking import ask_classes, ask_questions, ask_revie
 from deepera_graph.lab.quest.records import QuestQuestion, Rejection, Topic
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.literature.paper_keys import normalize_id, title_key
-from deepera_graph.settings.budget import ado_paid
+from deepera_graph.settings.budget import ado_many
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.text.jsonl import read_places
 
@@ -115,7 +115,7 @@ async def write_questions(
         return found
 
     whole = Written()
-    for one in await ado_paid(write, topics, at_once):
+    for one in await ado_many(write, topics, at_once, paid=Exception):
         whole.add(one)
     kept, repeated = await asyncio.to_thread(drop_repeated, whole.questions, plan, embeddings)
     whole.questions, whole.rejected = kept, whole.rejected + repeated

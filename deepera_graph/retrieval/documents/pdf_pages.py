@@ -5,10 +5,10 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from deepera_graph.errors import InputError
@@ -191,7 +191,7 @@ def _read_with_pypdf(name: object, content: bytes) -> PdfPages:
             raise InputError(f"{name}: has no pages")
         return reader
 
-    with _quiet():
+    with _Quiet():
         reader = call_foreign(f"{name}: {_BROKEN}", open_file, error=InputError)
         texts, bad = _gather(len(reader.pages), lambda at: _read_pypdf_page(reader.pages[at]))
         return PdfPages(texts, bad, _read_pypdf_info(reader))
@@ -241,16 +241,27 @@ def _read_pypdf_info(reader: Any) -> dict[str, str]:
         return {}
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep pypdf from telling what it mends in a file; what it cannot mend it raises."""
-    logger = logging.getLogger("pypdf")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
+class _Quiet:
+    """Keeps pypdf from telling what it mends in files; what it cannot mend it raises.
+
+    The level of its logger is that of the process: it is put back when the last reader has done.
+    """
+
+    _logger, _lock = logging.getLogger("pypdf"), Lock()
+    _n_readers, _before = 0, logging.NOTSET
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not _Quiet._n_readers:
+                _Quiet._before = self._logger.level
+                self._logger.setLevel(logging.CRITICAL)
+            _Quiet._n_readers += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            _Quiet._n_readers -= 1
+            if not _Quiet._n_readers:
+                self._logger.setLevel(_Quiet._before)
 
 
 def _read_with_pdfium(name: object, content: bytes) -> PdfPages:
