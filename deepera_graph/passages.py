@@ -183,7 +183,7 @@ def _read_mapping(item: Mapping[str, Any], place: int) -> Document:
     score = _to_finite(given)
     if score is None and given is not None:
         raise InputError(f"passage {place}: score must be a finite number, got {given!r:.80}")
-    name = _check_id(_take_id(fields), place)
+    name = read_id(_take_id(fields), place, f"passage {place}: ")
     known = {"retrieval_rank": place, "retrieval_score": score}
     return Document(
         id=name,
@@ -197,11 +197,12 @@ def _take_id(fields: dict[str, Any]) -> object:
     return fields.pop("id") if fields.get("id") is not None else take_field(fields, ID_FIELDS)
 
 
-def _check_id(value: object, place: int) -> str:
+def read_id(value: object, place: int, where: str = "") -> str:
+    """Return an id as a string, its *place* if it is None; the error begins with *where*."""
     if value is None:
         return str(place)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise InputError(f"passage {place}: id must be a string, got {value!r:.80}")
+        raise InputError(f"{where}id must be a string, got {value!r:.80}")
     return str(value)
 
 

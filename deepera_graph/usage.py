@@ -55,14 +55,7 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.reasked_calls + other.reasked_calls,
-            self.failed_calls + other.failed_calls,
-            self.cached_calls + other.cached_calls,
-        )
+        return Usage(*[getattr(self, name) + getattr(other, name) for name in _COLUMNS])
 
     def beyond(self, other: "Usage") -> "Usage":
         """Return what is left without *other*, no column below 0."""

@@ -15,6 +15,7 @@ from typing import Any
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.packages import check_extra, import_extra
 from deepera_graph.text.jsonl import parse_object
+from deepera_graph.text.plain import HIDDEN
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -286,7 +287,7 @@ def describe_address(listening: socket.socket) -> str:
 
 def hide_login(url: str) -> str:
     """Return an address with stars in place of a login before its host, and of keys behind it."""
-    return _KEY.sub(r"\1***", _LOGIN.sub("***@", url))
+    return _KEY.sub(rf"\1{HIDDEN}", _LOGIN.sub(f"{HIDDEN}@", url))
 
 
 def is_this_machine(host: str) -> bool:

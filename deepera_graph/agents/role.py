@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from deepera_graph import prompts
 from deepera_graph.agents.cached import CachedRole
-from deepera_graph.agents.twin import invoker_of
+from deepera_graph.agents.twin import TwinRunnable, Work, ask, invoker_of
 from deepera_graph.chat import sending
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
@@ -248,7 +248,7 @@ def wrap_role(
     return CachedRole(checked, name=name, schema=schema, cache=cache, fingerprint=fingerprint())
 
 
-class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
+class RoleNode(TwinRunnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
     """A node around one role call: `ask` before it, `record` after it, `on_failure` instead.
 
     `tell`, if there is one, is given its name and its update, to write to a stream of events.
@@ -269,25 +269,14 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
         self._ask, self._role, self._record = ask, role, record
         self._on_failure, self._run_name, self._tell = on_failure, run_name, tell
 
-    def invoke(self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
-        """Run the node."""
+    def work(self, task: StateT, config: RunnableConfig | None) -> Work[Update]:
+        """Return the work of the node."""
         try:
-            named: RunnableConfig = {**(config or {}), "run_name": self._run_name(input)}
-            answer = self._role.invoke(self._ask(input), named)
+            named: RunnableConfig = {**(config or {}), "run_name": self._run_name(task)}
+            answer = yield ask(self._role, self._ask(task), named)
         except RoleError as error:
-            return self._with_usage(self._on_failure(input, error), error.usage)
-        return self._with_usage(self._record(input, answer), cost_of(answer))
-
-    async def ainvoke(
-        self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Update:
-        """Run the node in the running loop."""
-        try:
-            named: RunnableConfig = {**(config or {}), "run_name": self._run_name(input)}
-            answer = await self._role.ainvoke(self._ask(input), named)
-        except RoleError as error:
-            return self._with_usage(self._on_failure(input, error), error.usage)
-        return self._with_usage(self._record(input, answer), cost_of(answer))
+            return self._with_usage(self._on_failure(task, error), error.usage)
+        return self._with_usage(self._record(task, answer), cost_of(answer))
 
     def _with_usage(self, update: Update, usage: Usage) -> Update:
         if self._tell is not None:

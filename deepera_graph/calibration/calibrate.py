@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from deepera_graph import __version__
 from deepera_graph.calibration.instance import Labels, read_questions
 from deepera_graph.calibration.statistics import Floats, deal_folds, fit_logistic
-from deepera_graph.errors import BackendError, DeepEraError, InputError, SettingsError
+from deepera_graph.errors import BackendError, DeepEraError, InputError
 from deepera_graph.jobs.lines import BadLine, QuestionLine
 from deepera_graph.jobs.rerank import Flight, InFlight, LocalEngine
 from deepera_graph.packages import import_extra
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.settings.budget import Meter, with_meter
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.settings.thresholds import Curve, Method
 
 FEWEST_OF_A_CLASS = 10
@@ -55,17 +56,16 @@ def fit_curve(
 
 def check_method(method: str) -> None:
     """Raise `SettingsError` unless the method is known and scikit-learn is installed."""
-    if method not in get_args(Method):
-        raise SettingsError(f"method must be isotonic or platt, got {method!r}")
+    check_choice("method", method, get_args(Method))
     _sklearn("isotonic" if method == "isotonic" else "linear_model")
 
 
-def check_classes(n_relevant: int, n_others: int, *, of: str = "passages") -> None:
+def check_classes(n_relevant: int, n_others: int) -> None:
     """Raise `InputError` unless there are enough of both labels."""
     if min(n_relevant, n_others) < FEWEST_OF_A_CLASS:
         raise InputError(
             f"calibration needs at least {FEWEST_OF_A_CLASS} relevant and {FEWEST_OF_A_CLASS} "
-            f"irrelevant {of}, got {n_relevant} and {n_others}"
+            f"irrelevant passages, got {n_relevant} and {n_others}"
         )
 
 

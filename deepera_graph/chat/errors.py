@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from deepera_graph.chat.parsing import DoubleFieldError, refuse_doubles, sanitize_line
 from deepera_graph.errors import CallError
+from deepera_graph.text.plain import HIDDEN, hide_secrets
 from deepera_graph.usage import Usage
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -61,10 +62,8 @@ def reveals_secret(error: BaseException | None, secrets: Collection[str]) -> boo
 
 def shorten(error: BaseException | str, secrets: Collection[str] = ()) -> str:
     """Return the message of an error in one line, without *secrets* or what looks like a key."""
-    text = str(error)
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    text = _SECRET.sub("***", sanitize_line(text)) or type(error).__name__
+    text = hide_secrets(str(error), secrets)
+    text = _SECRET.sub(HIDDEN, sanitize_line(text)) or type(error).__name__
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 
@@ -180,16 +179,16 @@ def filter_responses(client: Any, secrets: Collection[str]) -> None:
         if "event-stream" in response.headers.get("content-type", ""):
             return response
         found = await response.aread()
-        body = _mark_arguments(hide_secrets(found, secrets))
+        body = _mark_arguments(hide_in_body(found, secrets))
         return response if body == found else replace_body(response, body)
 
     client.send = send_filtered
 
 
-def hide_secrets(body: bytes, secrets: Collection[str]) -> bytes:
+def hide_in_body(body: bytes, secrets: Collection[str]) -> bytes:
     """Return a body with stars in place of each secret."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        body = body.replace(secret.encode(), b"***")
+        body = body.replace(secret.encode(), HIDDEN.encode())
     return body
 
 

@@ -16,8 +16,9 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
-from deepera_graph.errors import BudgetError, CallError, SettingsError
+from deepera_graph.errors import BudgetError, CallError
 from deepera_graph.settings.budget import Tab
+from deepera_graph.settings.ranges import check_at_least, check_not_negative, check_positive
 from deepera_graph.usage import Usage
 
 T = TypeVar("T")
@@ -107,13 +108,10 @@ class RetryPolicy:
     total_wait: float = 60.0
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise SettingsError(f"attempts must be >= 1, got {self.attempts!r}")
-        if self.timeout <= 0:
-            raise SettingsError(f"timeout must be > 0 seconds, got {self.timeout!r}")
+        check_at_least("attempts", self.attempts, 1)
+        check_positive("timeout", self.timeout)
         for name in ("first_wait", "longest_wait", "total_wait"):
-            if getattr(self, name) < 0:
-                raise SettingsError(f"{name} must be >= 0 seconds, got {getattr(self, name)!r}")
+            check_not_negative(name, getattr(self, name))
 
 
 class CircuitBreaker:
@@ -272,8 +270,8 @@ class RateLimits:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if value is not None and not value > 0:
-                raise SettingsError(f"{name} must be > 0, got {value!r}")
+            if value is not None:
+                check_positive(name, value)
 
     def stricter(self, other: "RateLimits") -> "RateLimits":
         """Return the lower of both limits, one by one."""

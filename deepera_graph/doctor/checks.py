@@ -23,13 +23,12 @@ from packaging.utils import canonicalize_name
 from deepera_graph import __version__
 from deepera_graph.errors import BackendError, DeepEraError, RoleError, SettingsError, StoreError
 from deepera_graph.packages import OURS, install_command
-from deepera_graph.text.plain import count, read_lists
+from deepera_graph.text.plain import count, hide_secrets, read_lists
 
 if TYPE_CHECKING:
     from deepera_graph.schema import Backend, PassageTask, Window
 
 Status = Literal["ok", "warn", "fail", "skipped"]
-HIDDEN = "***"
 KEY_VARIABLE = "OPENAI_API_KEY"
 STORE_KEY_VARIABLE = "QDRANT_API_KEY"
 _LONGEST = 240
@@ -59,9 +58,7 @@ class Finding:
 
 
 def _clean(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, HIDDEN)
+    text = hide_secrets(text, secrets, _SHORTEST_SECRET)
     text = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 

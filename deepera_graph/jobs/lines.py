@@ -18,6 +18,7 @@ from deepera_graph.passages import (
     PassageLike,
     check_length,
     has_value,
+    read_id,
     take_field,
 )
 from deepera_graph.result import RankedPassage, RerankResult
@@ -194,7 +195,7 @@ def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
         if UNREADABLE in fields:
             raise InputError(str(fields[UNREADABLE]))
         keys = tuple(fields)
-        name = _read_id(_take_first(fields, _ID_FIELDS), line.number)
+        name = read_id(_take_first(fields, _ID_FIELDS), line.number)
         earlier = seen.setdefault(name, line.number)
         if earlier != line.number:
             raise InputError(f"id {name!r} is used twice, first in line {earlier}")
@@ -223,14 +224,6 @@ def _take_first(fields: dict[str, Any], names: Sequence[str]) -> Any:
     """Take out the first of the fields that is there."""
     name = next((name for name in names if fields.get(name) is not None), None)
     return None if name is None else fields.pop(name)
-
-
-def _read_id(value: object, number: int) -> str:
-    if value is None:
-        return str(number)
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise InputError(f"id must be a string, got {value!r:.80}")
-    return str(value)
 
 
 def _take_question(fields: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ Each scores a window by itself: the company it is in changes no score.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
@@ -13,6 +13,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from numpy.typing import NDArray
 
+from deepera_graph.agents.twin import TwinRunnable, Work, ask
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.judges.base import Judge, PlanRequest, as_judge
 from deepera_graph.judges.cascade import CascadeJudge
@@ -159,24 +160,16 @@ def read_text(window: Window) -> str:
     return f"{title}\n{window['text']}" if title.strip() else window["text"]
 
 
-class IntentOnce(Runnable[IntentTask, Intent]):
+class IntentOnce(TwinRunnable[IntentTask, Intent]):
     """A role that is asked once about each of the last questions; later answers cost nothing."""
 
     def __init__(self, role: Runnable[IntentTask, Intent]) -> None:
         self._role = role
         self._known: dict[tuple[str, str], Intent] = {}
 
-    def invoke(
-        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Intent:
-        """Recognize the intent, or remember it."""
-        return self._find(input) or self._keep(input, self._role.invoke(input, config))
-
-    async def ainvoke(
-        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Intent:
-        """Do what `invoke` does, in the running loop."""
-        return self._find(input) or self._keep(input, await self._role.ainvoke(input, config))
+    def work(self, task: IntentTask, config: RunnableConfig | None) -> Work[Intent]:
+        """Return the work of recognizing the intent, or of remembering it."""
+        return self._find(task) or self._keep(task, (yield ask(self._role, task, config)))
 
     def _find(self, task: IntentTask) -> Intent | None:
         known = self._known.get((task["question"], task["problem"]))

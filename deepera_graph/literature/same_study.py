@@ -88,9 +88,9 @@ def is_same_study(one: Citation, other: Citation) -> bool:
     return len({*group_sources([one, other])}) == 1
 
 
-def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) -> list[int]:
+def group_sources(sources: Sequence[Citation]) -> list[int]:
     """Return the number of the study of each source, from 1, as studies first come."""
-    return _group(settle_notices(sources), documents)
+    return _group(settle_notices(sources), ())
 
 
 def _group(sources: Sequence[Citation], documents: Sequence[str]) -> list[int]:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
-from difflib import get_close_matches
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -30,8 +29,9 @@ from deepera_graph.papers.results import (
     Way,
     to_json,
 )
-from deepera_graph.settings.ranges import check_positive
+from deepera_graph.settings.ranges import check_positive, suggest_value
 from deepera_graph.text.plain import read_lists
+from deepera_graph.web import describe_problem
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -131,8 +131,7 @@ def describe_error(error: DeepEraError) -> PaperCallReply:
     kind, code = "settings", BAD_REQUEST
     if isinstance(error, StoreError):
         kind, code = ("missing" if isinstance(error, MissingStoreError) else "store"), UNAVAILABLE
-    message = str(error).encode("utf-8", "replace").decode()
-    return PaperCallReply(code, to_json({"error": {"kind": kind, "message": message}}))
+    return PaperCallReply(code, to_json(describe_problem(kind, str(error))))
 
 
 def read_error(plain: Mapping[str, Any]) -> DeepEraError:
@@ -147,8 +146,7 @@ def _run(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> dict[str
         raise SettingsError(f"unknown call {name!r}; available: {', '.join(CALLS)}")
     for given in arguments:
         if given not in call.allowed:
-            near = get_close_matches(given, call.allowed, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = suggest_value(given, call.allowed)
             raise SettingsError(f"{name} takes no argument {given!r:.80}{hint}")
     if call.needs not in arguments:
         raise SettingsError(f"{name} needs {call.needs}")

@@ -1,6 +1,5 @@
 """What a base answers: hits, matches of titles, neighbours along citations, within a scope."""
 
-import json
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -8,10 +7,12 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, overload
 
+from deepera_graph import web
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.paper import Paper, days_of, list_set_fields, read_date, venue_key
 from deepera_graph.retrieval import PAPER_FIELDS, SIGNS, Where, read_where, spell_field
+from deepera_graph.settings.ranges import suggest_name
 
 Undated = Literal["keep", "drop"]
 _N_NEAR = 3
@@ -142,10 +143,8 @@ class Scope:
         names = [one.name for one in fields(cls)]
         for name in plain:
             if name not in names:
-                near = get_close_matches(name, [*names, *PAPER_FIELDS], n=1)
-                hint = (
-                    f"did you mean {near[0]}?" if near else f"there are {', '.join(PAPER_FIELDS)}"
-                )
+                hint = suggest_name(name, [*names, *PAPER_FIELDS])
+                hint = hint or f"there are {', '.join(PAPER_FIELDS)}"
                 raise SettingsError(f"papers have no field {name!r} to limit them by; {hint}")
         return cls(**plain)
 
@@ -384,4 +383,4 @@ class TitleMatch:
 
 def to_json(plain: Any) -> str:
     """Return plain data as the one JSON text that every way of asking gives."""
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return web.to_json(plain).decode()

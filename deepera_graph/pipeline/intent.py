@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.agents.twin import TwinRunnable, Work, ask
 from deepera_graph.errors import AnswerError, InputError, RoleError
 from deepera_graph.judges.base import window_key
 from deepera_graph.passages import check_question, judged_windows, read_passages, shown_text
@@ -96,41 +97,24 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower())) - STOP_WORDS
 
 
-class GuardedIntent(Runnable[IntentTask, Intent]):
+class GuardedIntent(TwinRunnable[IntentTask, Intent]):
     """An intent role that is asked once more when its first intent is useless."""
 
     def __init__(self, role: Runnable[IntentTask, Intent]) -> None:
         self._role = role
 
-    def invoke(
-        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Intent:
-        """Recognise the intent."""
-        first = self._role.invoke(input, config)
-        problem = find_problem(input["question"], first)
+    def work(self, task: IntentTask, config: RunnableConfig | None) -> Work[Intent]:
+        """Return the work of recognising the intent."""
+        first: Intent = yield ask(self._role, task, config)
+        problem = find_problem(task["question"], first)
         if not problem:
             return first
         try:
-            again = self._role.invoke({**input, "problem": problem}, config)
+            again: Intent = yield ask(self._role, {**task, "problem": problem}, config)
         except RoleError as error:
             error.usage = _cost(first) + error.usage
             raise
-        return _second(input, first, again, problem)
-
-    async def ainvoke(
-        self, input: IntentTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Intent:
-        """Recognise the intent in the running loop."""
-        first = await self._role.ainvoke(input, config)
-        problem = find_problem(input["question"], first)
-        if not problem:
-            return first
-        try:
-            again = await self._role.ainvoke({**input, "problem": problem}, config)
-        except RoleError as error:
-            error.usage = _cost(first) + error.usage
-            raise
-        return _second(input, first, again, problem)
+        return _second(task, first, again, problem)
 
 
 def _second(task: IntentTask, first: Intent, again: Intent, problem: str) -> Intent:

@@ -191,6 +191,18 @@ def append(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
     return [] if new is None else [*(old or []), *new]
 
 
+def merge_by(
+    key: str, old: list[Any] | None, new: list[dict[str, Any]] | None
+) -> list[dict[str, Any]]:
+    """Write what a branch found into the record with its key; None as *new* starts from none."""
+    if new is None:
+        return []
+    merged: dict[Any, dict[str, Any]] = {one[key]: dict(one) for one in old or []}
+    for one in new:
+        merged[one[key]] = {**merged.get(one[key], {}), **one}
+    return [*merged.values()]
+
+
 def replace_keys(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
     """Put what a branch wrote in the place of what its keys had; None as *new* forgets all."""
     return {} if new is None else {**(old or {}), **new}

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -17,6 +16,7 @@ from deepera_graph.errors import (
     SettingsError,
     StoreError,
 )
+from deepera_graph.settings.ranges import suggest_name
 from deepera_graph.web import JSON, describe_problem, to_json
 
 EVENTS = "text/event-stream"
@@ -43,8 +43,7 @@ def _say(name: str, problems: Sequence[Mapping[str, Any]], known: list[str], wha
     if problem["type"] == "missing":
         return f"{name} is missing"
     if problem["type"] == "extra_forbidden":
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known) or 'none'}"
+        hint = suggest_name(name, known) or f"it takes {', '.join(known) or 'none'}"
         return f"unknown {what} {name!r}; {hint}"
     said = (_SHOULD.sub("must", one["msg"].removeprefix("Value error, ")) for one in problems)
     whole = " or ".join(dict.fromkeys(said)).replace(" or must be ", " or ")

@@ -19,7 +19,6 @@ from typing import (
 from deepera_graph.errors import SettingsError
 from deepera_graph.settings.budget import Budget
 from deepera_graph.settings.ranges import (
-    check_at_least,
     check_setting,
     setting,
     suggest_name,
@@ -61,14 +60,13 @@ class AgentSettings:
     """Settings of an agent: checked when made, read by name, written as plain data.
 
     A subclass is a dataclass, too, whose fields may be declared by `setting`. Other whole numbers
-    are at least 1, or what `_LEAST` says; `_READ` names the fields that are dataclasses and may be
-    given by name; `_check` checks the rest. None is left alone where it is the default.
+    are at least 1; `_READ` names the fields that are dataclasses and may be given by name; `_check`
+    checks the rest. None is left alone where it is the default.
 
     Raises:
         SettingsError: A name is unknown, or a value is out of range.
     """
 
-    _LEAST: ClassVar[Mapping[str, int]] = {}
     _READ: ClassVar[Mapping[str, type[Any]]] = {"budget": Budget}
     if TYPE_CHECKING:
 
@@ -88,10 +86,7 @@ class AgentSettings:
     def __post_init__(self) -> None:
         for one in fields(self):
             name, value = one.name, getattr(self, one.name)
-            if name not in self._LEAST:
-                check_setting(one, value)
-            elif value is not None or one.default is not None:
-                check_at_least(name, value, self._LEAST[name])
+            check_setting(one, value)
             if name in self._READ and value is not None:
                 object.__setattr__(self, name, read_fields(name, self._READ[name], value))
         self._check()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.settings.ranges import check_share
+from deepera_graph.settings.ranges import check_choice, check_share
 from deepera_graph.text.jsonl import replacing
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ class Curve:
     version: str = ""
 
     def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise SettingsError(f"curve method must be isotonic or platt, got {self.method!r}")
+        check_choice("curve method", self.method, get_args(Method))
         object.__setattr__(self, "x", _check_numbers("x", self.x))
         object.__setattr__(self, "y", _check_numbers("y", self.y))
         _check_numbers("a and b", (self.a, self.b))

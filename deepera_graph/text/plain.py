@@ -5,11 +5,13 @@ import html
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
+HIDDEN = "***"  # in place of a secret
 # That this package wrote a text, for its own commands: no reader is shown it.
 MARK = "<!-- written by deepera -->"
 MARK_OF_PAGES = '<meta name="generator" content="deepera">'
@@ -172,3 +174,16 @@ def defuse(cell: Any) -> Any:
         cell.replace("\r\n", "\n").replace("\r", "\n")
     )  # which `csv` would leave unquoted
     return f"'{text}" if text.startswith(_FORMULAS) and not _NUMBER.fullmatch(text) else text
+
+
+def hide_secrets(text: str, secrets: Collection[str], shortest: int = 1) -> str:
+    """Return a text with stars in place of secrets, as they are or as in addresses.
+
+    One with fewer letters than *shortest* is a placeholder, and would blank out words.
+    """
+    # That is done before any text is cut: a part of a key would be found no more.
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= shortest:
+            for written in (secret, quote_plus(secret), quote(secret)):
+                text = text.replace(written, HIDDEN)
+    return text

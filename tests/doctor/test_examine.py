@@ -13,11 +13,12 @@ import pytest
 
 from deepera_graph import judges, local_backend
 from deepera_graph.doctor import checks, examine
-from deepera_graph.doctor.checks import HIDDEN, Finding, judge_sample
+from deepera_graph.doctor.checks import Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.stores.judgements import FILE_NAME, open_cache
 from deepera_graph.testing import ScriptedRole
+from deepera_graph.text.plain import HIDDEN
 from support.list_judges import list_backend
 
 pytestmark = pytest.mark.full

@@ -103,7 +103,7 @@ def test_a_scope_survives_json(scope):
         ({"venues": "ACL"}, "venues must be a list of names, got 'ACL'"),
         ({"hide": ("",)}, "hide must be a list of names, got ''"),
         ({"undated": "maybe"}, "undated must be keep or drop, got 'maybe'"),
-        ({"year_too": 2010}, "no field 'year_too' to limit them by; did you mean year_to"),
+        ({"year_too": 2010}, "no field 'year_too' to limit them by; did you mean 'year_to'"),
     ],
 )
 def test_a_bad_limit_is_named(limits, message):
@@ -138,7 +138,7 @@ def test_conditions_limit_papers_in_the_language_of_passages(where, scope):
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("jornal=ICRS", "did you mean journal?"),
+        ("jornal=ICRS", "did you mean 'journal'?"),
         ("colour=red", "there are year, date, journal, id, undated"),
         ("date>=2021-05", "papers can be limited by date<=, not by date>='2021-05'"),
         ("year>=soon", "must be a year such as 2021, got 'soon'"),

@@ -120,7 +120,7 @@ def test_verdicts_come_event_by_event(site):
         ({"passages": WORKS * 4}, "a request may have 3 passages, got 4"),
         ({"manuscript": TEXT.replace("[1]", "[1, 2, 3, 4]")}, "may have 3 pairs"),
         ({"references": as_file("refs.pdf", "a")}, "a file must be one of .bib"),
-        ({"manuscrpt": "x"}, "did you mean manuscript?"),
+        ({"manuscrpt": "x"}, "did you mean 'manuscript'?"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_manuscript_is_told(site, given, message):

@@ -286,7 +286,7 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
         (
             "find_evidence",
             {"question": "x", "libary": "a"},
-            "find_evidence: unknown argument 'libary'; did you mean library?",
+            "find_evidence: unknown argument 'libary'; did you mean 'library'?",
         ),
         (
             "find_evidence",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
 from langchain_core.documents import Document
@@ -10,7 +11,7 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.run import AgentResult
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.multihop.path import CitedRecord, PathStep, StepStatus, Support
-from deepera_graph.pipeline.state import append
+from deepera_graph.pipeline.state import append, merge_by
 from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
@@ -98,13 +99,8 @@ class FinalRecord(TypedDict):
 
 
 def merge_steps(old: list[StepRecord] | None, new: list[dict[str, Any]] | None) -> list[StepRecord]:
-    """Write what a branch found into its step, by number; None as *new* starts again from none."""
-    if new is None:
-        return []
-    by_number: dict[int, dict[str, Any]] = {one["number"]: dict(one) for one in old or []}
-    for one in new:
-        by_number[one["number"]] = {**by_number.get(one["number"], {}), **one}
-    return [by_number[number] for number in sorted(by_number)]  # type: ignore[misc]
+    """Write what a branch found into its step, in order of numbers, as `merge_by` does."""
+    return sorted(merge_by("number", old, new), key=itemgetter("number"))  # type: ignore[arg-type]
 
 
 class MultiHopInput(TypedDict):

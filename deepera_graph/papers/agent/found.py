@@ -9,11 +9,10 @@ from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import PaperStatus, name_status
 from deepera_graph.papers.agent.limits import Limits, breaks_by_facts
-from deepera_graph.papers.agent.planning import order
+from deepera_graph.papers.agent.planning import JUDGED, LETTERS, order
 from deepera_graph.papers.agent.state import (
     ActionRecord,
     FoundBy,
-    JudgedPaper,
     PooledPaper,
     StopReason,
 )
@@ -35,8 +34,7 @@ from deepera_graph.usage import Usage
 FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
 _SHOWN, _SHOWN_OUT = 20, 5
 _N_LOOKUPS = 3  # that a paper names
-_LOOKUPS = {"S": "search", "R": "references", "C": "citations"}
-_JUDGED = tuple(JudgedPaper.__annotations__)
+_LOOKUPS = {letter: tool for tool, letter in LETTERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class FoundPaper:
         """Return plain data."""
         return {
             "rank": self.rank,
-            **{name: getattr(self, name) for name in _JUDGED},
+            **{name: getattr(self, name) for name in JUDGED},
             **({"paper_status": self.paper_status} if self.paper_status else {}),
             "found_by": [{"call": one["call"], "rank": one["rank"]} for one in self.found_by],
             "paper": self.paper.to_dict(),
@@ -178,11 +176,6 @@ class Found(AgentResult):
     def _has_unjudged(self) -> bool:
         return any(one.reason.startswith("not judged") for one in self.papers)
 
-    def found_first_by(self) -> dict[str, str]:
-        """Return for each paper the call that found it first (provenance)."""
-        every = (*self.papers, *self.left_out)
-        return {one.id: one.found_by[0]["call"] for one in every if one.found_by}
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as ``deepera papers ask --json`` writes it."""
         return {
@@ -247,7 +240,7 @@ class Found(AgentResult):
 
 
 def _paper(one: PooledPaper, rank: int) -> FoundPaper:
-    judged: dict[str, Any] = {name: one[name] for name in _JUDGED}  # type: ignore[literal-required]
+    judged: dict[str, Any] = {name: one[name] for name in JUDGED}  # type: ignore[literal-required]
     paper, found_by = Paper.from_dict(one["paper"]), tuple(one["found_by"])
     return FoundPaper(paper=paper, rank=rank, found_by=found_by, **judged)
 

@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from deepera_graph.agents.twin import TwinRunnable, Work, ask
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.planning import find_seeds, is_kept
-from deepera_graph.papers.agent.roles import PaperRoles
+from deepera_graph.papers.agent.roles import N_QUERIES, PaperRoles
 from deepera_graph.papers.agent.state import Action, PaperSeen, PlanTask, SearchPlan
 from deepera_graph.papers.library.words import QUESTION_WORDS
 from deepera_graph.papers.results import SearchMode
@@ -129,7 +129,7 @@ def _cited(best: list[PaperSeen]) -> list[Action]:
     ]
 
 
-N_QUERIES, _PASA_PER_QUERY = 5, 10
+_PASA_PER_QUERY = 10
 LAYERS, PER_LAYER = 2, 20
 Writer = Runnable[PlanTask, SearchPlan]
 

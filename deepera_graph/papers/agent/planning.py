@@ -20,13 +20,13 @@ from deepera_graph.papers.agent.state import (
 from deepera_graph.papers.results import SearchMode
 
 Update = dict[str, Any]
-_LETTER = {"search": "S", "references": "R", "citations": "C"}
+LETTERS = {"search": "S", "references": "R", "citations": "C"}
 _SHOWN, _NEWEST = 100, 10  # papers of the pool that a planner is shown: the best, and the newest
 _MOST_NAMES = 20
 _NEAR = 0.5  # a score from which on SPAR follows a paper
 _OF_ACTIONS = tuple(ActionSeen.__annotations__)
 _OF_PAPERS = ("title", "abstract", "year", "venue")
-_JUDGED = tuple(JudgedPaper.__annotations__)
+JUDGED = tuple(JudgedPaper.__annotations__)
 _SHOWN_CHARS = 400  # of a query in a problem
 
 
@@ -128,7 +128,7 @@ def _open_actions(
             refused.append(f"{what} is not made: no such paper was found")
         else:
             number = len(state["actions"]) + len(opened) + 1
-            made[key] = f"{_LETTER[one.tool]}{number}"
+            made[key] = f"{LETTERS[one.tool]}{number}"
             opened.append(_open(one, made[key]))
     return opened, refused
 
@@ -199,7 +199,7 @@ def look(pool: Mapping[str, PooledPaper], actions: Sequence[ActionRecord]) -> di
         id: {
             "id": id,
             **{name: one["paper"][name] for name in _OF_PAPERS},  # type: ignore[typeddict-item]
-            **{name: one[name] for name in _JUDGED},
+            **{name: one[name] for name in JUDGED},
             "calls": [each["call"] for each in one["found_by"]],
             "step": steps[one["found_by"][0]["call"]],
             "followed": [*dict.fromkeys(followed.get(id, ()))],

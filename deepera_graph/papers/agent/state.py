@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from deepera_graph.papers.results import SearchMode
-from deepera_graph.pipeline.state import append, replace_keys
+from deepera_graph.pipeline.state import append, merge_by, replace_keys
 from deepera_graph.schema import RoleAnswer
 from deepera_graph.usage import UsageRecord, merge_usage
 
@@ -238,13 +238,8 @@ def merge_pool(
 
 
 def merge_actions(old: list[ActionRecord] | None, new: list[Any] | None) -> list[ActionRecord]:
-    """Write what is known of actions into the list, by id; None as *new* starts from none."""
-    if new is None:
-        return []
-    by_id: dict[str, Any] = {one["id"]: one for one in old or []}
-    for one in new:
-        by_id[one["id"]] = {**by_id.get(one["id"], {}), **one}
-    return list(by_id.values())
+    """Write what is known of actions into the list, by id, as `merge_by` does."""
+    return merge_by("id", old, new)  # type: ignore[return-value]
 
 
 class PaperSearchInput(TypedDict):

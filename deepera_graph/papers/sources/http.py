@@ -20,7 +20,7 @@ from hashlib import sha256
 from math import isfinite
 from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import quote, quote_plus, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 
@@ -29,6 +29,7 @@ from deepera_graph.chat.errors import read_retry_after
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.sources.base import SourceStatus
 from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.text.plain import HIDDEN, hide_secrets
 from deepera_graph.web import is_this_machine
 
 T = TypeVar("T")
@@ -147,7 +148,7 @@ class Web:
             may_pass = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
             raise ServiceError(f"it cannot be reached: {said}", may_pass=may_pass) from None
         self.n_fetched += 1
-        text = hide_secrets(body.decode("utf-8", "replace"), self._secrets)
+        text = hide_secrets(body.decode("utf-8", "replace"), self._secrets, _SHORTEST)
         self._check(response, text, host)
         return text
 
@@ -251,8 +252,7 @@ CONTACT_VARIABLE = "DEEPERA_CONTACT"
 _MAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>]+\.[^@\s,;<>]+")
 _IN_URL = re.compile(r"(?<=[?&])(api_key|email|mailto)=[^&\s'\"]*")
 _LOGIN = re.compile(r"(?<=://)[^\s/@]+(?=@)")
-HIDDEN = "***"
-_SHORTEST = 6  # of a secret: a shorter one is a placeholder, and would blank out words
+_SHORTEST = 6  # letters of a secret
 
 
 def read_contact(contact: str | None = None) -> str:
@@ -272,17 +272,8 @@ def user_agent(contact: str) -> str:
 
 def hide(text: str, secrets: Collection[str]) -> str:
     """Return a text without keys, and without logins and contacts in addresses."""
-    return _LOGIN.sub(HIDDEN, _IN_URL.sub(rf"\1={HIDDEN}", hide_secrets(text, secrets)))
-
-
-def hide_secrets(text: str, secrets: Collection[str]) -> str:
-    """Return what a service sent without keys that it echoes, as they are or as in addresses."""
-    # That is done before any text is cut: a part of a key would be found no more.
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST:
-            for written in (secret, quote_plus(secret), quote(secret)):
-                text = text.replace(written, HIDDEN)
-    return text
+    known = hide_secrets(text, secrets, _SHORTEST)
+    return _LOGIN.sub(HIDDEN, _IN_URL.sub(rf"\1={HIDDEN}", known))
 
 
 class _NoKeys(logging.Filter):

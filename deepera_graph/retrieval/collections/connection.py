@@ -20,7 +20,7 @@ from qdrant_client import QdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from deepera_graph.chat.errors import hide_secrets, keep_secrets, passwords_in, replace_body
+from deepera_graph.chat.errors import hide_in_body, keep_secrets, passwords_in, replace_body
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.stores.sqlite import connect_reader
 from deepera_graph.web import hide_login, is_this_machine
@@ -118,7 +118,7 @@ def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
     def send_filtered(request: Any, send: Callable[[Any], Any]) -> Any:
         """Have what the server repeats of a key reach no message."""
         response = send(request)
-        body = hide_secrets(response.content, secrets)
+        body = hide_in_body(response.content, secrets)
         return response if body == response.content else replace_body(response, body)
 
     client.http.client.add_middleware(send_filtered)

@@ -106,7 +106,7 @@ def test_a_curve_survives_a_file_and_replaces_the_old_one(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        pytest.param({"method": "spline"}, "isotonic or platt, got 'spline'", id="method"),
+        pytest.param({"method": "spline"}, "'isotonic', 'platt', got 'spline'", id="method"),
         pytest.param({"method": "isotonic"}, "at least one of each, got 0, 0", id="no-knots"),
         pytest.param({"method": "isotonic", "x": [0.1], "y": [0.1, 0.2]}, "1, 2", id="ragged"),
         pytest.param({"method": "isotonic", "x": [0.2, 0.2], "y": [0, 1]}, "x must rise", id="x"),

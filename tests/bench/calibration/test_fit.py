@@ -139,7 +139,7 @@ def test_too_little_is_named_with_counts(scores, labels, message):
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(SettingsError, match="isotonic or platt, got 'beta'"):
+    with pytest.raises(SettingsError, match="'isotonic', 'platt', got 'beta'"):
         fit_curve(FEW, LABELS, method="beta")
 
 
