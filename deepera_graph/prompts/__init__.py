@@ -56,11 +56,11 @@ def text_of(package: str, name: str, /, **values: str) -> str:
     return template.substitute({**parts, **values})
 
 
-def prompts_hash(*nodes: str) -> str:
+def prompts_hash(*nodes: str, package: str = __name__) -> str:
     """Return 12 hex digits that change when what these nodes show changes; by default `NODES`."""
     digest, parts = sha256(), shared_parts()
     for name in sorted(f"{node}.{role}.md" for node in nodes or NODES for role in _MESSAGE_OF):
-        text = _template(__name__, name).safe_substitute(parts)
+        text = _template(package, name).safe_substitute(parts)
         digest.update(f"{name}\0{text}\n\0".encode())
     return digest.hexdigest()[:12]
 

@@ -12,6 +12,7 @@ from langchain_core.vectorstores import VectorStore
 from langgraph.errors import GraphBubbleUp
 
 from deepera_graph.errors import DeepEraError, SettingsError, StoreError
+from deepera_graph.packages import describe_error
 
 P = ParamSpec("P")
 SelfT = TypeVar("SelfT")
@@ -57,7 +58,7 @@ def named_errors(what: str) -> Iterator[None]:
     except (DeepEraError, GraphBubbleUp):
         raise
     except Exception as error:  # the boundary to foreign code
-        raise StoreError(f"{what}: {type(error).__name__}: {error}") from error
+        raise StoreError(f"{what}: {describe_error(error)}") from error
 
 
 RRF_K = 10

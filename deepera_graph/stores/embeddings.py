@@ -21,6 +21,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.lib.format import read_array_header_1_0, read_magic, write_array_header_1_0
 from numpy.typing import ArrayLike, NDArray
 
+from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign, check_extra, import_extra
 
 Floats = NDArray[np.float32]
@@ -31,6 +32,27 @@ def unit_rows(vectors: ArrayLike) -> Floats:
     rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def check_units(given: Any, names: Sequence[str], what: str) -> Floats:
+    """Return what embeddings made of texts as rows of length 1, as `unit_rows` does.
+
+    Raises:
+        InputError: There is not one finite vector for each; *what* the texts are of is named.
+    """
+    sizes = {len(one) for one in given}
+    if len(sizes) > 1:
+        raise InputError(f"the embeddings made vectors of different sizes: {sorted(sizes)}")
+    rows = np.asarray(given, dtype=np.float32)
+    if rows.ndim != 2 or len(rows) != len(names):
+        raise InputError(
+            f"the embeddings made no vector for each of {len(names)} {what}s, but an array of "
+            f"shape {rows.shape}"
+        )
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(bad):
+        raise InputError(f"the vector of the {what} {names[int(bad[0])]!r} is not finite")
+    return unit_rows(rows)
 
 
 def cosines(units: Floats, vector: Sequence[float]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.settings.ranges import check_at_least
-from deepera_graph.stores.embeddings import name_embeddings, unit_rows
+from deepera_graph.stores.embeddings import check_units, name_embeddings
 from deepera_graph.stores.nearest import NOBODY, Array, Floats, Nearest, order_rows, rank_ids, stack
 from deepera_graph.stores.words import DECIMALS, join_title, name_passage
 from deepera_graph.text.jsonl import replacing
@@ -175,23 +175,11 @@ def embed_passages(
     names, parts = [*read], []
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
-        parts.append(_check_vectors(some, embeddings.embed_documents([read[n].text for n in some])))
+        made = embeddings.embed_documents([read[name].text for name in some])
+        parts.append(check_units(made, some, "passage"))
         if on_progress is not None:
             on_progress(start + len(some))
     return np.concatenate(parts)
-
-
-def _check_vectors(names: Sequence[str], given: Sequence[Sequence[float]]) -> Floats:
-    if len(given) != len(names):
-        raise InputError(f"the embeddings made {len(given)} vectors of {len(names)} passages")
-    sizes = {len(one) for one in given}
-    if len(sizes) != 1:
-        raise InputError(f"the embeddings made vectors of different sizes: {sorted(sizes)}")
-    vectors = np.asarray(given, np.float32)
-    finite = np.isfinite(vectors).all(axis=1)
-    if not finite.all():
-        raise InputError(f"the vector of passage {names[int(np.argmin(finite))]!r} is not finite")
-    return unit_rows(vectors)
 
 
 def read_vectors(
@@ -205,7 +193,7 @@ def read_vectors(
         vectors.append(array("f", one.vector or ()))
         if on_progress is not None and len(vectors) % _AT_ONCE == 0:
             on_progress(len(vectors))
-    return read, _check_vectors([*read], vectors)
+    return read, check_units(vectors, [*read], "passage")
 
 
 def ask_store(store: "PassageStore", ids: Sequence[str], vectors: Floats, k: int) -> Nearest:

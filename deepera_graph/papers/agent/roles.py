@@ -11,8 +11,6 @@ Source:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
@@ -21,7 +19,7 @@ from pydantic import Field
 
 from deepera_graph.agents.role import LlmRole
 from deepera_graph.chat.client import request_reply
-from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
+from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.errors import AnswerError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
@@ -42,13 +40,14 @@ from deepera_graph.papers.agent.state import (
     Selected,
     SelectTask,
 )
-from deepera_graph.prompts import messages_of
+from deepera_graph.prompts import messages_of, prompts_hash
 from deepera_graph.schema import Backend, RoleSet
 from deepera_graph.usage import Usage
 
 N_QUERIES = 5  # of PaSa and PaperScout
 N_EVOLVED = 2  # papers that queries of SPAR grow out of
 _MOST_PAGES = 100
+_NODES = ("limits", "queries", "scout", "judge", "fuse", "evolve", "reorder")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,18 +84,12 @@ def paper_roles(
         fuse=LlmFuse(opened.chat),
         evolve=LlmEvolve(opened.chat),
         reorder=LlmReorder(opened.chat),
-        about={"prompts": _prompts_hash()},
+        about={
+            "prompts": prompts_hash(*_NODES, package=asking.PACKAGE),
+            "schemas": schemas_hash(_FILLED),
+        },
         spec=opened.spec,
     )
-
-
-def _prompts_hash() -> str:
-    """Return 12 hex digits that change when a prompt changes."""
-    digest = sha256()
-    for one in sorted(files(asking.PACKAGE).iterdir(), key=lambda one: one.name):
-        if one.name.endswith(".md"):
-            digest.update(f"{one.name}\0{one.read_text(encoding='utf-8')}\n\0".encode())
-    return digest.hexdigest()[:12]
 
 
 class LimitsReply(ReplyModel):
@@ -186,6 +179,9 @@ class OrderReply(ReplyModel):
     """The best papers, in order."""
 
     ids: list[str] = Field(description="Ids of all papers, the most useful first.")
+
+
+_FILLED = (LimitsReply, QueriesReply, ScoutReply, PapersReply, FuseReply, EvolveReply, OrderReply)
 
 
 class LlmUnderstand(LlmRole[LimitsTask, LimitsRead]):

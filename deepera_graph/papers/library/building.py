@@ -25,10 +25,11 @@ from deepera_graph.papers.library import (
     list_without_vectors,
 )
 from deepera_graph.papers.library import read_papers as read_papers_of
-from deepera_graph.papers.library.vectors import VectorsInfo, embed_rows, name_of, unit_rows
+from deepera_graph.papers.library.vectors import VectorsInfo, embed_rows, name_of
 from deepera_graph.papers.library.vectors_kept import open_vectors
 from deepera_graph.papers.library.writing import Writer
 from deepera_graph.papers.paper import PaperRecord
+from deepera_graph.stores.embeddings import check_units
 from deepera_graph.text.jsonl import hash_ends
 
 BATCH_SIZE = 2_000
@@ -204,7 +205,7 @@ def import_vectors(
             some = wanted[start : start + BATCH_SIZE]
             numbers = [number for number, _ in some]
             names = [f"number {one}" for one in numbers]
-            given.put(unit_rows(rows[[place for _, place in some]], names), numbers)
+            given.put(check_units(rows[[place for _, place in some]], names, "paper"), numbers)
     return len(wanted)
 
 
@@ -251,7 +252,9 @@ def _check_sample(
     if not papers:
         return
     made = embed_rows(embeddings, [one.text for one in papers], [one.id for one in papers])
-    given = unit_rows(rows[[places[number] for number in numbers]], [one.id for one in papers])
+    given = check_units(
+        rows[[places[number] for number in numbers]], [one.id for one in papers], "paper"
+    )
     alike = np.sum(made * given, axis=1)
     if float(alike.min()) < _LEAST_ALIKE:
         worst = int(alike.argmin())

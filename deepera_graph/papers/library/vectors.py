@@ -14,12 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from deepera_graph.errors import InputError, StoreError
+from deepera_graph.errors import StoreError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
 from deepera_graph.literature.paper_keys import clean_text
 from deepera_graph.papers.library import VECTORS
-from deepera_graph.stores import embeddings as stored
-from deepera_graph.stores.embeddings import Floats, map_rows, name_embeddings, write_rows
+from deepera_graph.stores.embeddings import (
+    Floats,
+    check_units,
+    map_rows,
+    name_embeddings,
+    write_rows,
+)
 
 DECIMALS = 6  # of a cosine: about what single precision holds
 _BLOCK = 1 << 14  # rows
@@ -58,26 +63,12 @@ def name_of(embeddings: Any) -> str:
 
 def embed_rows(embeddings: Any, texts: Sequence[str], names: Sequence[str]) -> Floats:
     """Return vectors of length 1; shape (n_texts, n_dimensions)."""
-    return unit_rows(embeddings.embed_documents(list(texts)), names)
-
-
-def unit_rows(given: Any, names: Sequence[str]) -> Floats:
-    """Return rows of length 1, or 0 where a row is 0; *names* are for the message."""
-    rows = np.asarray(given, dtype=np.float32)
-    if rows.ndim != 2 or len(rows) != len(names):
-        raise InputError(
-            f"there must be one vector for each of {len(names)} papers, got an array of shape "
-            f"{rows.shape}"
-        )
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(bad):
-        raise InputError(f"the vector of the paper {names[int(bad[0])]!r} is not finite")
-    return stored.unit_rows(rows)
+    return check_units(embeddings.embed_documents(list(texts)), names, "paper")
 
 
 def probe(embeddings: Any) -> tuple[float, ...]:
     """Return the vector of a fixed text."""
-    row = unit_rows([embeddings.embed_query(_PROBE)], ["probe"])[0]
+    row = check_units([embeddings.embed_query(_PROBE)], ["probe"], "text")[0]
     return tuple(round(float(number), 5) for number in row)
 
 
@@ -172,7 +163,7 @@ def rank_rows(rows: Floats, query: Floats) -> Iterator[list[tuple[float, int]]]:
 def embed_query(embeddings: Any, text: str) -> Floats:
     """Return the vector of a query, of length 1."""
     row = embeddings.embed_query(clean_text(text)[:_MOST_CHARACTERS])
-    return np.asarray(unit_rows([row], ["query"])[0], dtype=np.float32)
+    return np.asarray(check_units([row], ["query"], "text")[0], dtype=np.float32)
 
 
 class RowsHere:
