@@ -133,6 +133,7 @@ class _Reader:
     on_end: OnPath | None
     _n_lost: int = 0  # records
     _seen: dict[str, tuple[int, bool]] = field(default_factory=dict)  # hash of text, is retracted
+    _here: set[str] = field(default_factory=set)  # ids of the file that is read
 
     def read(self) -> Iterator[Document]:
         n_before, n_in_all = 0, sum(file.size for file in self.files)
@@ -167,6 +168,7 @@ class _Reader:
         )
         held: list[BadRecord] = []
         is_right_kind = False
+        self._here.clear()
         for found in records:
             one = self._note_record(self._check_id(found) if isinstance(found, Record) else found)
             if isinstance(one, Record):
@@ -227,7 +229,8 @@ class _Reader:
         status = Citation.of({**record.metadata, "title": record.title}, record.id).status
         about = hash(record.text), status == RETRACTED
         known = self._seen.get(record.id, about)
-        if known != about and (not record.has_own_id or known[1] != about[1]):
+        is_number = _is_row_number(record) and record.id not in self._here
+        if known != about and (not record.has_own_id or known[1] != about[1] or is_number):
             record = record._replace(id=record.place)
         if record.id in self._seen:
             is_known = self._seen[record.id] == about
@@ -236,7 +239,14 @@ class _Reader:
             skipped = Skipped(record.place, reason, is_known=is_known)
             return BadRecord(skipped, _describe_record(record), is_repeated=True)
         self._seen[record.id] = about
+        self._here.add(record.id)
         return record
+
+
+def _is_row_number(record: Record) -> bool:
+    """Tell whether an id is merely the number of its row, from 0 or 1, as other files have it."""
+    line = record.place.rpartition(":")[2]  # that of a table counts its header
+    return record.id.isdecimal() and line.isdecimal() and 0 <= int(line) - int(record.id) <= 2
 
 
 def _describe_empty(file: InFile, form: str) -> str:

@@ -311,6 +311,22 @@ def test_bad_input_is_named_by_file_and_line(write, name, content, message):
         list(read_passages(name.partition("/")[0]))
 
 
+def test_rows_that_are_merely_numbered_are_told_apart_by_their_files(write):
+    write("f/a.csv", "id,abstract\n1,Coffee.\n2,Tea.\n")
+    write("f/b.csv", "id,abstract\n1,Kelp.\n2,Tea.\n")
+    write("f/c.jsonl", '{"id": 0, "text": "Otters."}\n{"id": 1, "text": "Sea."}')
+    found = {one.id: one.page_content for one in read_passages("f", on_skip=list)}
+    assert found == {
+        "1": "Coffee.", "2": "Tea.", "f/b.csv:2": "Kelp.", "0": "Otters.", "f/c.jsonl:2": "Sea.",
+    }  # fmt: skip
+
+
+def test_a_number_twice_in_one_file_is_no_number_of_a_row(write):
+    write("a.csv", "id,abstract\n1,Coffee.\n1,Tea.\n")
+    with pytest.raises(InputError, match=r"a\.csv:3: id '1' is used twice"):
+        list(read_passages("a.csv"))
+
+
 def test_lines_before_a_bad_one_are_numbered_over_the_whole_folder(write):
     write("f/a.jsonl", '{"id": "x", "text": "a"}')
     write("f/b.jsonl", '{"id": "y", "text": "a"}\n{"id": "x", "text": "b"}')
@@ -483,7 +499,7 @@ def _write_papers(ext, numbers, text):
 
 
 def test_ids_that_a_file_gives_itself_and_another_has_do_not_give_it_up(write):
-    lines = [json.dumps({"id": f"{n}", "text": f"Kelp {n}."}) for n in range(MOST_BAD + 2)]
+    lines = [json.dumps({"id": f"k{n}", "text": f"Kelp {n}."}) for n in range(MOST_BAD + 2)]
     write("f/a.jsonl", "\n".join(lines[:-1]))
     write("f/b.jsonl", "\n".join(lines).replace("Kelp", "Moss"))
     skipped = []
