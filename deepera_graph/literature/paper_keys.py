@@ -58,6 +58,9 @@ def clean_text(text: str) -> str:
     )
 
 
+LEAST_NAMING, LEAST_PRINTED = 3, 4  # words of a title, and of one within a printed entry
+
+
 def title_key(title: str) -> str:
     """Return what a title is matched by: its letters and digits in words, in lower case."""
     # Case, punctuation, accents, TeX (``\emph{BERT}``, ``{BERT}``, ``$k$``) and markup of journals
@@ -65,6 +68,11 @@ def title_key(title: str) -> str:
     bare = _TEX_COMMAND.sub(" ", _MARKUP.sub(" ", title.replace("\\&", "&")))
     bare = bare.translate(str.maketrans("", "", "{}$'’‘`\"“”"))
     return " ".join(_NO_LETTER.sub(" ", fold_accents(bare.replace("&", " and "))).split())
+
+
+def may_name_paper(key: str, least: int = LEAST_NAMING) -> bool:
+    """Tell whether a title, by `title_key`, has words enough to tell which paper it is of."""
+    return len(key.split()) >= least
 
 
 def main_title(title: str) -> str:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
 MOST_YEARS = 2  # from a preprint to its article
-_LEAST_WORDS = 3  # of a title that may tell two records to be of one paper
 _VERSION = re.compile(r"(10\.(?:1101|64898)/[\d.]+)v\d.*")  # of a preprint on bioRxiv
 _PUBMED = re.compile(r"https?://(?:pubmed\.ncbi\.nlm\.nih\.gov|[\w.]+/pubmed)/(\d+)/?")
 
@@ -108,7 +107,7 @@ def _group(sources: Sequence[Citation], documents: Sequence[str]) -> list[int]:
     links = [
         pair
         for title, places in by_title.items()
-        if len(places) > 1 and len(title.split()) >= _LEAST_WORDS
+        if len(places) > 1 and paper_keys.may_name_paper(title)
         for pair in _link_title([_About.of(sources, ones) for ones in groups.parts(places)])
     ]
     for here, there in links:

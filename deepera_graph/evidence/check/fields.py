@@ -15,7 +15,13 @@ from xml.etree.ElementTree import Element
 
 from deepera_graph.evidence.check.references import FieldCitation, Reference
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.paper_keys import family_name, gravest, title_key
+from deepera_graph.literature.paper_keys import (
+    LEAST_PRINTED,
+    family_name,
+    gravest,
+    may_name_paper,
+    title_key,
+)
 from deepera_graph.literature.same_study import list_ids
 from deepera_graph.text.references import name_csl_fields
 
@@ -25,7 +31,6 @@ _LEFT_OUT = ("del", "moveFrom", "Fallback", "pPr", "rPr", "pict")
 _CONTROL = "MENDELEY_CITATION_v"
 _LISTS = ("CSL_BIBLIOGRAPHY", "MENDELEY_BIBLIOGRAPHY")
 _LONE_NUMBER = re.compile(r"[\[(]?\s*(\d{1,4})\s*[\])]?")
-_LEAST_WORDS = 4  # of a title that is looked for within a printed entry
 
 
 class CitedItems(NamedTuple):
@@ -178,7 +183,7 @@ class _KnownWorks:
         for name in (*list_ids(source), title):
             if name and name in self._by_name:
                 return self._by_name[name]
-        if len(title.split()) < _LEAST_WORDS:
+        if not may_name_paper(title, LEAST_PRINTED):
             return None
         inside = (place for place, text in enumerate(self._printed) if f" {title} " in text)
         return next(inside, None)

@@ -17,9 +17,11 @@ from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.notices import list_named, read_title
 from deepera_graph.literature.paper_keys import (
+    LEAST_PRINTED,
     PaperStatus,
     gravest,
     main_title,
+    may_name_paper,
     title_key,
 )
 from deepera_graph.literature.same_study import Retractions, find_studies, is_same_study, list_ids
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from deepera_graph.papers.sources import Literature
 
 Extent = Literal["abstract", "full text"]
-_LEAST_WORDS = 4  # of a title that is looked for within a printed entry
 _LEAST_LIKENESS = 0.9
 _N_FOUND = 5  # papers of each service that a reference is looked for among
 _FULL_TEXT = 1000  # words; what is longer is no abstract
@@ -185,7 +186,7 @@ class WorkLibrary:
             self._by_year[source.year].append((source, study))
         for named in list_named(source.title):
             key = title_key(named.title)
-            if len(key.split()) >= _LEAST_WORDS:
+            if may_name_paper(key, LEAST_PRINTED):
                 self._told[key] = gravest((self._told.get(key), named.status))
 
     def _find_study(self, reference: Reference) -> int | None:
@@ -227,7 +228,7 @@ class WorkLibrary:
         inside = [
             (len(key), study)
             for key, study in self._by_title.items()
-            if len(key.split()) >= _LEAST_WORDS and f" {key} " in text
+            if may_name_paper(key, LEAST_PRINTED) and f" {key} " in text
         ]
         if inside:
             return max(inside)[1]

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from deepera_graph.errors import DeepEraError, SettingsError
-from deepera_graph.literature.paper_keys import title_key
+from deepera_graph.literature.paper_keys import may_name_paper, title_key
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import Paper, have_like_titles, may_be_same, month_of
 from deepera_graph.papers.results import Scope
@@ -16,7 +16,6 @@ Tool = Literal["search", "references", "citations"]
 ALL = 10_000  # of the references of a paper
 FAILED = ("failed", "rate_limited")  # states of a call that another run may mend
 _LONGEST_CAUSE = 300
-_LEAST_WORDS = 3  # of a title that may tell two records to be one paper
 _AT_ONCE = 8  # calls of a base; of whatever else is asked, one after the other
 
 
@@ -177,7 +176,7 @@ class Merged:
             if known is not None and have_like_titles(self.papers[known], paper):
                 return known
         key = title_key(paper.title)
-        if len(key.split()) < _LEAST_WORDS:
+        if not may_name_paper(key):
             return None
         for known in self._titles.get(key, ()):
             if source not in self._sources[known] and may_be_same(self.papers[known], paper):

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from deepera_graph.errors import StoreError
-from deepera_graph.literature.paper_keys import hash_title, main_title, title_key
+from deepera_graph.literature.paper_keys import (
+    hash_title,
+    main_title,
+    may_name_paper,
+    title_key,
+)
 from deepera_graph.papers.library import (
     PAPERS,
     VECTORS,
@@ -34,7 +39,6 @@ from deepera_graph.text.jsonl import writing_alone
 
 Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
-_LEAST_WORDS = 3  # of a title that may tell two records to be one paper
 _PLACEHOLDERS = ", ".join("?" * 14)
 _INSERTS = {
     "papers": f"INSERT INTO papers VALUES ({_PLACEHOLDERS})",
@@ -207,7 +211,7 @@ class Writer:
         return None, ""
 
     def _find_title(self, title: str) -> list[int]:
-        if len(title_key(title).split()) < _LEAST_WORDS:
+        if not may_name_paper(title_key(title)):
             return []
         self._flush()
         rows = self._db.execute(

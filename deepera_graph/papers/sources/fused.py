@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
-from deepera_graph.literature.paper_keys import find_preprint, title_key
+from deepera_graph.literature.paper_keys import find_preprint, may_name_paper, title_key
 from deepera_graph.packages import describe_error
 from deepera_graph.papers.paper import Paper, PaperRecord, fill_paper, have_like_titles, may_be_same
 from deepera_graph.papers.results import Hit, Scope, SequenceAnswer
@@ -28,7 +28,6 @@ from deepera_graph.retrieval.fusion import CORMACK_K, fuse
 from deepera_graph.settings.ranges import check_at_least
 
 _GRACE = 1.0  # seconds more for a source that ends its search by itself, and keeps what it has
-_LEAST_WORDS = 3  # of a title that may tell two records to be one paper
 _PMID = "PMID:"
 
 
@@ -309,7 +308,7 @@ class MergedRecords:
 
     def _find_title(self, record: PaperRecord) -> set[int]:
         key = title_key(record.paper.title)
-        if len(key.split()) >= _LEAST_WORDS:
+        if may_name_paper(key):
             for number in map(self.number_of, self._by_title.get(key, ())):
                 if may_be_same(self.records[number].paper, record.paper):
                     return {number}
