@@ -155,6 +155,11 @@ def test_numbers_told_of_either_group_are_compared(
         "Weed cover was lower in mulched than in sprayed plots.",
         "Weed cover was lower in sprayed than in mulched plots.",
         "Weed cover was higher in unmulched than in sprayed plots.",
+        "Weed cover fell by 10% in mulched and rose by 30% in unmulched plots.",
+        "Weed cover was reduced by 10% in mulched and 30% in unmulched plots.",
+        "The change of weed cover was -10% in mulched and -30% in unmulched plots.",
+        "Weed cover was 10% in mulched, 12% in sprayed and 15% in burned plots.",
+        "A herbicide controls weeds better than mulch.",
         "Mulched plots of the control group had less weed cover than other mulched plots.",
     ],
 )

@@ -35,7 +35,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _WITHOUT: Final = re.compile(r"(?:un|non-?)(?P<what>\w{3,})")
 _LATER: Final = re.compile(r"\b(?:in|for|among|during|after|under|on|at|with|of|by)\b")
 _AHEAD: Final = re.compile(r"\W*(?:in|among|with|on|for|under|after)\s[^,]{1,60},\s*", re.I)
-_FIGURE: Final = re.compile(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.,]*\d)\s?%?")
+_FIGURE: Final = re.compile(r"(?<![\w.,−–-])\d+(?:\.\d+)?(?![\w.,]*\d)\s?%?")
 _JOINT: Final = re.compile(
     r",?\s(?:and|but|while|whereas|versus|vs\.?|against|compared\s+(?:with|to))\s+(?:by\s+|only\s+)*",
     re.IGNORECASE,
@@ -258,9 +258,9 @@ def _compare_pair(
     if abs(one - other) <= _APART * max(one, other):
         return ""
     outcome = _find_outcome(asked, groups, pair, found[0])
-    if not outcome:
-        return ""
     moved = _MOVED.search(outcome)
+    if not outcome or _moves_otherwise(asked, f"{outcome} {pair.second}", moved):
+        return ""
     is_fall = moved is not None and sign_of(moved[0].lower()) == "down"
     is_less = (one < other) ^ is_fall ^ is_turned
     step = -1 if is_turned else 1
@@ -269,6 +269,17 @@ def _compare_pair(
     figures = " vs ".join([figure[0].strip() for figure in found][::step])
     told = f"{outcome.rstrip()} was {'lower' if is_less else 'higher'}"
     return f"{told} with {first} than with {second} {'' if moved else f'({figures})'}{rest}"
+
+
+def _moves_otherwise(asked: ReadQuestion, said: str, moved: re.Match[str] | None) -> bool:
+    """Tell whether an outcome goes another way in one group, or numbers are of how it changed."""
+    read = read_words(said)
+    signs = {
+        sign
+        for sign, one in zip(read.signs, read.stems, strict=True)
+        if sign in POLAR and one not in asked.outcome
+    }
+    return bool(signs - {sign_of(moved[0].lower()) if moved else ""})
 
 
 def _find_outcome(asked: ReadQuestion, groups: _Groups, pair: _Pair, figure: re.Match[str]) -> str:
