@@ -457,3 +457,67 @@ def test_groups_that_are_studied_side_by_side_are_one_size(text, size):
 def test_what_comes_later_or_lasts_longer_is_higher(said, way):
     cells = read_cells(f"{said} (p = 0.01).")
     assert (cells["direction"].value if "direction" in cells else "") == way
+
+
+STROKE, BURNING = "Does aspirin reduce the risk of stroke?", "Does burning increase plant species?"
+PRESSURE = "Does exercise lower blood pressure?"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "direction"),
+    [
+        (STROKE, "Stroke was more frequent in controls than with aspirin (OR 1.4).", "lower"),
+        (STROKE, "Stroke was less frequent with aspirin than in controls (OR 0.7).", "lower"),
+        (STROKE, "Stroke was rarer with placebo than with aspirin (p = 0.02).", "higher"),
+        (
+            STROKE,
+            "Stroke was more frequent in controls than with aspirin (OR 1.1, 95% CI 0.8 to 1.5).",
+            "no difference",
+        ),
+        (
+            BURNING,
+            "Unburned plots had more plant species than burned plots (19 vs 14, p = 0.01), so "
+            "burning lowered richness.",
+            "lower",
+        ),
+        (BURNING, "Burned plots had more plant species than unburned plots (p = 0.01).", "higher"),
+        (
+            PRESSURE,
+            "Blood pressure fell by 8 mmHg in controls and by 2 mmHg with exercise (p = 0.03).",
+            "higher",
+        ),
+        (PRESSURE, "Blood pressure was 122 mmHg with exercise (p = 0.03).", ""),
+    ],
+)
+def test_a_direction_is_that_of_those_whom_a_question_asks_about(question, text, direction):
+    found = read_cells(text, outcome=find_outcome(question), question=question)
+    assert (found["direction"].value if "direction" in found else "") == direction
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("Fields with hedgerows held 40 bees and fields without them 15 (p < 0.01).", ""),
+        ("Mulched plots harboured 40 beetles.", ""),
+        ("In 60 orchards, hedges attracted 30 birds.", "60"),
+        ("We studied 40 bees.", "40"),
+    ],
+)
+def test_what_a_place_held_is_no_size_of_a_study(text, n):
+    found = read_cells(text)
+    assert (found["n"].value if "n" in found else "") == n
+
+
+@pytest.mark.parametrize(
+    ("text", "design"),
+    [
+        ("We reviewed 14 randomised trials with 2,310 participants.", "review"),
+        ("In this review of 12 controlled trials, tea lowered weight.", "review"),
+        ("We critically appraised nine cohort studies of tea.", "review"),
+        ("We systematically reviewed 14 randomised trials.", "systematic review"),
+        ("In a randomised trial of 40 adults, we reviewed their records.", "randomised trial"),
+        ("We reviewed records of 40 patients of a cohort.", "cohort"),
+    ],
+)
+def test_who_reviews_trials_makes_none(text, design):
+    assert read_cells(text)["design"].value == design

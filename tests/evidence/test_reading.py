@@ -392,3 +392,43 @@ def test_tables_and_figures_behind_the_list_are_no_references(tmp_path):
     assert [one.key for one in found.references] == ["1", "2"]
     assert [one.keys for one in found.claims] == [("1",), ("2",), ("1",)]
     assert found.claims[-1].section == "Figures and tables"
+
+
+@pytest.mark.parametrize(
+    ("row", "statements"),
+    [
+        ("Wax keeps apples firm [1] | 77", ["Wax keeps apples firm"]),
+        ("77 | Wax keeps apples firm [1] | n = 40", ["Wax keeps apples firm"]),
+        ("[1] | Wax keeps apples firm | 0.8 (0.6-1.1)", ["Wax keeps apples firm"]),
+        (
+            "Wax keeps stored apples firm [1] | Cooling makes stored pears sweet [2]",
+            ["Wax keeps stored apples firm", "Cooling makes stored pears sweet"],
+        ),
+        ("Wax | keeps stored apples firm [1] | 77", ["Wax | keeps stored apples firm"]),
+    ],
+)
+def test_a_cell_beside_a_claim_is_no_part_of_it(tmp_path, row, statements):
+    (tmp_path / "draft.md").write_text(
+        f"# Draft\n\n| a | b | c |\n|---|---|---|\n| {row} |\n\n# References\n\n"
+        "1. Lund A. Wax coating and apples. Fruit Science. 2018.\n"
+        "2. Mori K. Night cooling and pears. Orchard Letters. 2019.\n"
+    )
+    assert [one.statement for one in read_manuscript(tmp_path / "draft.md").claims] == statements
+
+
+def test_a_bar_in_a_sentence_is_no_row():
+    said = "The chance P(A | B) of keeping stored apples firm is high"
+    assert [one.statement for one in claims(f"{said} [1].")] == [f"{said}."]
+
+
+@pytest.mark.parametrize(
+    ("title", "name"), [("\\title{On falls}", "Intro"), ("\\title{Intro}", "Intro"), ("", "")]
+)
+def test_the_only_section_of_a_manuscript_with_a_title_keeps_its_name(tmp_path, title, name):
+    (tmp_path / "draft.tex").write_text(
+        f"{title}\\begin{{document}}\\section{{Intro}}\nWax keeps apples firm~\\cite{{l}}.\n"
+        "\\begin{thebibliography}{1}\\bibitem{l} Lund A. Wax coating and apples. 2018."
+        "\\end{thebibliography}\\end{document}"
+    )
+    found = read_manuscript(tmp_path / "draft.tex")
+    assert [one.section for one in found.claims] == [name]

@@ -16,6 +16,7 @@ from deepera_graph.evidence.check.marks import (
 from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.paper_keys import family_key
+from deepera_graph.retrieval.documents.article import CELLS
 from deepera_graph.text.references import UPPER
 from deepera_graph.text.words import split_sentences, stems
 
@@ -101,7 +102,7 @@ def find_claims(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex
         is_alone = not any(reader.find(one.text) for one in paragraphs)
         paragraphs = write_raised(paragraphs, index, is_alone=is_alone)
         reader = MarkReader.of(paragraphs, index)
-    for one in paragraphs:
+    for one in (part for paragraph in paragraphs for part in _cut_row(paragraph, reader)):
         before = ""
         whole = _BEHIND_STOP.sub(r" \2\1", one.text)
         for sentence in split_sentences(_hide_stops(whole, reader.find(whole))):
@@ -124,6 +125,28 @@ def find_claims(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex
                 )
             before = text.bare(0)
     return claims
+
+
+def _cut_row(row: ManuscriptParagraph, reader: MarkReader) -> list[ManuscriptParagraph]:
+    """Return a row of a table as its cells with citations, where each is a sentence by itself.
+
+    Else it is the row without cells of numbers; a paragraph that is no row stays as it is.
+    """
+    cells = _BETWEEN_CELLS.split(row.text)
+    if len(cells) < 2 or any(one.count("(") != one.count(")") for one in cells):
+        return [row]
+    read = [_Sentence(one, reader.find(one)) for one in cells]
+    marked = [one for one in read if one.marks]
+    if all(
+        one.text[:1].isupper() and len(set(stems(one.bare(0)))) >= _LEAST_STEMS for one in marked
+    ):
+        return [row._replace(text=one.text) for one in marked]
+    kept = [one.text for one in read if one.marks or _TOLD_IN_WORDS.search(one.text)]
+    return [row._replace(text=CELLS.join(kept))]
+
+
+_BETWEEN_CELLS = re.compile(r"(?:\A|\s)\|(?:\s|\Z)")  # also before and behind empty ones
+_TOLD_IN_WORDS = re.compile(r"[^\W\d_]{3}")
 
 
 def _hide_stops(text: str, marks: Sequence[Cited]) -> str:

@@ -222,7 +222,8 @@ def _read_tex(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
     references = [Reference.of_text(key, text) for key, text in found.printed]
     if not references and wants_list:
         references = [one for file in found.bibliographies for one in read_bibliography(file)]
-    return found.title, _read_blocks(found.blocks, found.title)[1], [], references
+    paragraphs = _read_blocks(found.blocks, found.title, is_titled=bool(found.title))[1]
+    return found.title, paragraphs, [], references
 
 
 def _read_pdf(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
@@ -266,8 +267,8 @@ def _write_raised(before: str, text: str) -> str:
     return f"[{text.strip()}]"
 
 
-def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
-    """Tell the text from the list of references, which stands under a heading."""
+def _read_blocks(blocks: Sequence[Block], title: str, *, is_titled: bool = False) -> Read:
+    """Tell the text from the list of references; where it *is_titled*, no heading is the title."""
     levels = [one.level or (1 if is_references(one.text) else 0) for one in blocks]
     blocks = [one._replace(level=level) for one, level in zip(blocks, levels, strict=True)]
     body, printed, inside = list[Block](), list[str](), 0
@@ -280,7 +281,8 @@ def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
             inside = block.level if is_references(block.text) else 0
         elif (inside or LISTED in block.text) and block.text.strip():
             printed += split_entries(block.text.replace(LISTED, ""), block.number)
-    body, title = take_title(body, title)
+    if not is_titled:
+        body, title = take_title(body, title)
     article = build_article(body, title, {})
     sections = article.sections if article else ()
     paragraphs = [

@@ -94,16 +94,24 @@ def _find_acronyms(text: str, stems: Set[str]) -> frozenset[str]:
 
 
 def read_cells(
-    text: str, decides: Span | None = None, *, outcome: Set[str] = frozenset(), title: str = ""
+    text: str,
+    decides: Span | None = None,
+    *,
+    outcome: Set[str] = frozenset(),
+    title: str = "",
+    question: str = "",
 ) -> dict[str, Cell]:
     """Return the cells that a text, of a study of a title, tells, by the names of their columns."""
     # The finding is of one sentence: of those that tell most, the first; one in the part of the
     # text that *decides*, [start, end), comes before all others, which may be of another outcome.
-    # The *outcome* that is asked for, stems, may stand in another clause than the first effect.
+    # The *outcome* that is asked for, stems, may stand in another clause than the first effect; a
+    # *question* tells which of two groups is compared with the other.
     asked = None
     if outcome:
         asked = AskedOutcome(outcome, _find_acronyms(f"{title}\n{text}", outcome))
-    found = [(one, _read_sentence(one.text, one.start, asked)) for one in split_sentences(text)]
+    found = [
+        (one, _read_sentence(one.text, one.start, asked, question)) for one in split_sentences(text)
+    ]
     start, end = decides or (0, 0)
     deciding = [(one, cells) for one, cells in found if one.start < end and start < one.end]
     told = [(one, cells) for one, cells in found if cells]
@@ -166,7 +174,9 @@ def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
     return (has_effect and has_test, has_effect, has_test)
 
 
-def _read_sentence(said: str, start: int, asked: AskedOutcome | None) -> dict[str, Cell] | None:
+def _read_sentence(
+    said: str, start: int, asked: AskedOutcome | None, question: str
+) -> dict[str, Cell] | None:
     """Return what a sentence, which begins at *start*, says of one comparison."""
     # None if it has results of several outcomes, and the one that is asked for does not tell which.
     said = STEP.sub(lambda step: " " * len(step[0]), CURRENCY.sub(" ", said))
@@ -177,7 +187,7 @@ def _read_sentence(said: str, start: int, asked: AskedOutcome | None) -> dict[st
         begin, end = spans[named.index(most)]
         if any(_OF_SAME.search(said[slice(*one)]) for one in spans if one != (begin, end)):
             return None  # "low doses reduced falls by 5%, while high ones increased them by 3%"
-        return _read_sentence(said[begin:end], start + begin, None)
+        return _read_sentence(said[begin:end], start + begin, None, question)
     effect = find_effect(said)
     clause = _cut_clause(said, effect or P.search(said))
     end, most_end = _find_reach(said, effect, clause)
@@ -203,7 +213,7 @@ def _read_sentence(said: str, start: int, asked: AskedOutcome | None) -> dict[st
         if found is not None and (shown := write(found))
     }
     is_ratio = effect is not None and bool(effect.groupdict().get("ratio"))
-    way = find_way(said, effect, bounds, p, null, is_ratio=is_ratio)
+    way = find_way(said, effect, bounds, p, null, is_ratio=is_ratio, question=question)
     return cells | ({"direction": Cell(value=way, span=(start, start + len(said)))} if way else {})
 
 

@@ -51,7 +51,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 _OPTIONAL = "mixed or unclear"
 _OTHER = "Design not stated"
 DESIGNS: Mapping[str, tuple[str, ...]] = {
-    "Reviews": ("meta-analysis", "systematic review"),
+    "Reviews": ("meta-analysis", "systematic review", "review"),
     "Trials": ("crossover trial", "cluster-randomised trial", "randomised trial", "trial"),
     "Observational studies": (
         "case-control", "cohort", "cross-sectional", "before-after", "time series", "case report",

@@ -169,7 +169,10 @@ def fill_by_rules(
     outcome = find_outcome(question)
     title = passages[0].citation.title if passages else ""
     read = [
-        (one, read_cells(one.text, one.quote_span, outcome=outcome, title=title))
+        (
+            one,
+            read_cells(one.text, one.quote_span, outcome=outcome, title=title, question=question),
+        )
         for one in passages
     ]
     whole = max(read, key=lambda pair: sum(name in pair[1] for name in FINDING), default=None)

@@ -150,6 +150,7 @@ _ASKED_BEFORE = re.compile(
 # What a group had, and not of how many it is: "mean 61 vs 25 beetles", "on average 25 beetles".
 _VALUE_BEFORE = re.compile(
     r"\d\s+(?:and|or|vs\.?|versus|against|(?:as\s+)?compared\s+(?:with|to))\s+$"
+    r"|\b(?:held|hosted|harbou?red|sheltered|attracted|supported)\s+$"  # "fields held 40 bees"
     r"|\b(?:means?|medians?|averag\w+)\s+(?:(?:of|was|were)\s+)?(?:\d[\d.,]*\s+and\s+)?$",
     re.IGNORECASE,
 )
@@ -162,7 +163,7 @@ _ASKED_AFTER = re.compile(
     rf"\s+(?:(?:who|that)\s+)?(?:(?:were|was)\s+)?(?:initially\s+)?(?:{_ASKED}|eligible)\b"
 )
 _FAR = 200  # characters that are read on either side of a count
-_OF_STUDIES = ("meta-analysis", "systematic review")
+_OF_STUDIES = ("meta-analysis", "systematic review", "review")
 _LEAST_THINGS, _MOST_ARMS = 5, 5
 
 

@@ -11,7 +11,13 @@ from deepera_graph.evidence.table.effects import (
     to_float,
     value_of,
 )
-from deepera_graph.judges.trained.direction.wording import BAD_OUTCOME, POLAR, sign_of
+from deepera_graph.judges.trained.direction.sides import order_sides
+from deepera_graph.judges.trained.direction.wording import (
+    BAD_OUTCOME,
+    POLAR,
+    read_question,
+    sign_of,
+)
 
 Way = Literal["higher", "lower", "no difference", ""]
 _COMPARATIVE = (
@@ -121,14 +127,20 @@ def find_way(
     null: re.Match[str] | None,
     *,
     is_ratio: bool,
+    question: str = "",
 ) -> Way:
-    """Tell which way an outcome goes: by the interval and p, the ratio, then by words and sign."""
+    """Tell which way an outcome goes: by the interval and p, the ratio, then by words and sign.
+
+    It goes that way in those whom a *question* asks about, also where they are compared with last.
+    """
     value = None if effect is None else to_float(value_of(effect))
     is_signed = value is not None and (is_ratio or value < 0)
     if not _is_clear(bounds, p, centre=1.0 if is_ratio else 0.0):
         return "no difference"
     if null and not (is_signed and bounds and "significan" not in null[0].lower()):
         return _weigh(said, null)
+    if question and (turned := order_sides(read_question(question), said)) != said:
+        return _read_way(turned)
     if value is not None and is_signed:
         return _compare(value, 1.0 if is_ratio else 0.0)
     if effect is None and (found := FROM_TO.search(said)):

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -12,9 +12,11 @@ from deepera_graph.judges.heuristic.topicality import (
     BEGINNING,
     CUE_FORMS,
     CUE_NAMES,
+    VERBS,
     QuestionTerms,
     Topicality,
     count_cues,
+    count_plans,
     coverage,
     find_acronyms,
     find_terms,
@@ -278,7 +280,7 @@ def list_signs(reading: SentenceReading) -> list[str]:
 def _describe_lack(reading: SentenceReading) -> str:
     pulls = {
         _INSTEAD[name]: CUE_WEIGHTS[name] * count
-        for name, count in zip(CUE_NAMES, reading.cues, strict=True)
+        for name, count in count_plans(reading.sentence.text).items()
         if count and name in _INSTEAD
     }
     if not pulls:
@@ -336,8 +338,9 @@ def _has_name(text: str, name: str) -> bool:
 
 MOST_NAMED = 4  # words of each kind
 # letters that no word of a passage may begin with if a word of the question is lacking; shorter
-# words have forms that begin in another way, as *kept*
+# words have forms that begin in another way, as *kept*: one is named only where no longer one is
 _BEGINNING, _LEAST = 4, 5
+_LEAST_LISTED, _LEAST_RARE = 0.4, 0.7  # rarity of a short word that is named
 
 
 def explain_quote(question: str, window: Window, quote: str) -> str:
@@ -363,17 +366,17 @@ def find_words(question: str, text: str) -> tuple[list[str], list[str]]:
     found = find_terms(read_question_terms(question, ""), inside, find_acronyms(text))
     known = frozenset(inside)
     has = [one for one in telling if stem(one) in known]
-    lacks = [
-        one
-        for one in telling
-        if len(one) >= _LEAST
-        and one[:_BEGINNING] not in beginnings
-        and not {stem(one), same_meaning(stem(one))} & {*known, *found}
-    ]
-    return has, lacks
+    absent = [one for one in telling if not {stem(one), same_meaning(stem(one))} & {*known, *found}]
+    lacks = [one for one in absent if len(one) >= _LEAST and one[:_BEGINNING] not in beginnings]
+    return has, lacks or [one for one in absent if _is_short_name(one, beginnings)]
 
 
-_PLANS = (("intention", "an aim"), ("aim", "an aim"), ("speculation", "a supposition"))
+def _is_short_name(word: str, beginnings: Set[str]) -> bool:
+    """Whether a word is short, no verb, and rare, and no word of a text begins with it."""
+    if not word.isalpha() or len(word) >= _LEAST or word in VERBS:
+        return False
+    least = _LEAST_LISTED if is_listed(word) else _LEAST_RARE
+    return rarity(stem(word)) >= least and not any(one.startswith(word) for one in beginnings)
 
 
 def _describe(reading: SentenceReading) -> str:
@@ -381,13 +384,13 @@ def _describe(reading: SentenceReading) -> str:
     if reading.grounding >= GROUNDED:
         return _describe_result(reading)
     signs = ", ".join(list_signs(reading))
-    counts = dict(zip(CUE_NAMES, reading.cues, strict=True))
-    planned = next((said for name, said in _PLANS if counts[name]), "")
-    if planned:
-        return f"reads like {planned}"
+    counts = count_plans(reading.sentence.text)
+    for name in ("intention", "aim", "speculation"):
+        if counts[name]:
+            return f"reads like {_INSTEAD[name]}"
     if signs:
         return f"has {signs}"
-    return "has a number" if counts["figure"] else "has no number"
+    return "has a number" if reading.cues[_FIGURE] else "has no number"
 
 
 def _name(verb: str, some: Sequence[str]) -> str:

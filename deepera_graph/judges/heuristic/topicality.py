@@ -26,6 +26,7 @@ WORD_LISTS: Mapping[str, Any] = tomllib.loads(
 )
 CUE_WORDS: Mapping[str, str] = WORD_LISTS["cues"]
 TOPICS: Mapping[str, str] = WORD_LISTS["topics"]
+VERBS = frozenset(WORD_LISTS["names"]["verbs"].split())
 UNKNOWN_TOPIC = "natural sciences"
 SHORT = 4
 CUE_NAMES = (*CUE_WORDS, "statistic", "percentage", "figure", "intention", "passive", "active")
@@ -70,6 +71,13 @@ def count_cues(text: str, words: Iterable[str]) -> list[int]:
     return counts
 
 
+def count_plans(text: str) -> dict[str, int]:
+    """Count each cue of `CUE_NAMES` in a sentence, but not where it only stands beside a result."""
+    left = _BESIDE_RESULTS.sub(" ", text)
+    return dict(zip(CUE_NAMES, count_cues(left, words(left)), strict=True))
+
+
+_BESIDE_RESULTS = re.compile(WORD_LISTS["beside_results"], re.IGNORECASE | re.VERBOSE)
 _PLACES: dict[str, list[int]] = defaultdict(list)  # of the cues of a word
 for _place, _forms in enumerate(CUE_FORMS.values()):
     for _form in _forms:

@@ -14,6 +14,8 @@ from deepera_graph.judges.trained.direction.model import (
     read_direction,
     weigh_reader,
 )
+from deepera_graph.judges.trained.direction.sides import order_sides
+from deepera_graph.judges.trained.direction.wording import read_question
 from deepera_graph.text.questions import asks_yes_or_no
 
 ASPIRIN = "Does low-dose aspirin reduce the risk of preeclampsia?"
@@ -64,6 +66,111 @@ def test_the_opposite_of_what_is_asked_contradicts_whatever_the_reader_says(
     likely = DirectionModel.load().weigh(describe(question, opposite))
     assert max(likely, key=lambda name: likely[name]) == "contradicts"
     assert read_direction(question, opposite, reader=[4.0, 0.0, 0.0, 0.0]) != "supports"
+
+
+MULCH, STROKE = "Does mulching reduce weed cover?", "Does aspirin reduce the risk of stroke?"
+SLEEP = "Does meditation improve sleep quality?"
+GLYBURIDE = "Is metformin more effective than glyburide in pregnancy?"
+BURNING = "Does prescribed burning increase plant species richness in grasslands?"
+ANXIETY = "Does mindfulness training reduce anxiety in students?"
+NESTS = "Is nest predation lower in urban than in rural habitats?"
+PRESSURE = "Does exercise lower blood pressure?"
+COMPARED = [
+    (MULCH, "Unmulched plots had less weed cover than mulched plots (12% vs 45%).", "contradicts"),
+    (MULCH, "Mulched plots had more weed cover than unmulched plots (45% vs 12%).", "contradicts"),
+    (MULCH, "Compared with mulched plots, unmulched plots had more weed cover.", "supports"),
+    (MULCH, "Compared with unmulched plots, mulched plots had less weed cover.", "supports"),
+    (STROKE, "In controls, stroke was more frequent than with aspirin.", "supports"),
+    (MULCH, "Weed cover was higher in unmulched than in mulched plots (p < 0.001).", "supports"),
+    (MULCH, "Weed cover was lower in mulched than in unmulched plots (p < 0.001).", "supports"),
+    (STROKE, "Stroke was more frequent in controls than with aspirin (OR 1.4).", "supports"),
+    (STROKE, "Stroke was less frequent with aspirin than in controls (OR 0.7).", "supports"),
+    (STROKE, "Stroke was less common on placebo than on aspirin (3.0% vs 4.1%).", "contradicts"),
+    (SLEEP, "Sleep quality was better in the waiting-list group than in the meditation group (p = "
+     "0.01).", "contradicts"),
+    (SLEEP, "Sleep quality was better in the meditation group than in the waiting-list group (p = "
+     "0.01).", "supports"),
+    (SLEEP, "Sleep quality was worse in controls than in meditators (p = 0.01).", "supports"),
+    (GLYBURIDE, "Glyburide was more effective than metformin (p = 0.02).", "contradicts"),
+    (GLYBURIDE, "Metformin was more effective than glyburide (p = 0.02).", "supports"),
+    (GLYBURIDE, "Glyburide was less effective than metformin (p = 0.02).", "supports"),
+    (BURNING, "Unburned plots had more plant species than burned plots (p = 0.01).", "contradicts"),
+    (BURNING, "Plant species richness was lower in burned than in unburned grassland plots (14 vs "
+     "19 species, p = 0.01).", "contradicts"),
+    (ANXIETY, "Students in the control group reported less anxiety than those who received "
+     "mindfulness training (10.2 vs 14.5, p < .001).", "contradicts"),
+    (ANXIETY, "Students who received mindfulness training reported less anxiety than controls "
+     "(10.2 vs 14.5, p < .001).", "supports"),
+    (NESTS, "Rural nests suffered more predation than urban nests (45% vs 30%).", "supports"),
+    (NESTS, "Nest predation was higher in urban than in rural habitats (45% vs 30%).",
+     "contradicts"),
+    (PRESSURE, "Blood pressure was lower with usual care than with exercise (122 vs 130 mmHg).",
+     "contradicts"),
+    ("Does vaccination prevent influenza?", "Influenza was more frequent in unvaccinated than in "
+     "vaccinated children (9% vs 3%).", "supports"),
+    ("Does smoking increase the risk of psoriasis?", "Nonsmokers had a lower risk of "
+     "psoriasis than smokers (OR 0.5, 95% CI 0.4 to 0.7).", "supports"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "study", "direction"), COMPARED)
+def test_a_comparison_reads_the_same_whichever_group_is_named_first(
+    question: str, study: str, direction: str
+) -> None:
+    assert read_direction(question, study, study) == direction
+
+
+TOLD_OF_BOTH = [
+    (STROKE, "Stroke occurred in 4.1% of patients on aspirin and 3.0% on placebo.", "contradicts"),
+    (STROKE, "Stroke occurred in 3.0% of patients on aspirin and 4.1% on placebo.", "supports"),
+    (STROKE, "Stroke occurred in 3.0% of patients on placebo and 4.1% on aspirin.", "contradicts"),
+    (PRESSURE, "Blood pressure fell by 8 mmHg in controls and by 2 mmHg with exercise in 80 adults "
+     "(p = 0.03).", "contradicts"),
+    (PRESSURE, "Blood pressure fell by 2 mmHg in controls and by 8 mmHg with exercise in 80 adults "
+     "(p = 0.03).", "supports"),
+    ("Do fences increase seedling survival?", "Seedling survival was 78% in fenced and 31% in "
+     "unfenced plots (P < 0.001).", "supports"),
+    ("Do fences increase seedling survival?", "Seedling survival was 31% in fenced and 78% in "
+     "unfenced plots (P < 0.001).", "contradicts"),
+    ("Does screening reduce mortality?", "Mortality was 1.2% with screening and 0.9% without "
+     "screening (p = 0.02).", "contradicts"),
+    (BURNING, "Burned grassland plots had 19 plant species and unburned plots 14 (p = 0.01).",
+     "supports"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "study", "direction"), TOLD_OF_BOTH)
+def test_numbers_told_of_either_group_are_compared(
+    question: str, study: str, direction: str
+) -> None:
+    assert read_direction(question, study, study) == direction
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        "We studied weed cover in 40 mulched and 20 unmulched plots.",
+        "Weed cover was 31% in mulched and 30% in unmulched plots.",
+        "Weed cover was 12% in mulched and 45% in unmulched plots (p = 0.41).",
+        "Weed cover was lower in mulched than in sprayed plots.",
+        "Weed cover was lower in sprayed than in mulched plots.",
+        "Weed cover was higher in unmulched than in sprayed plots.",
+        "Weed cover fell by 10% in mulched and rose by 30% in unmulched plots.",
+        "Weed cover was reduced by 10% in mulched and 30% in unmulched plots.",
+        "The change of weed cover was -10% in mulched and -30% in unmulched plots.",
+        "Weed cover was 10% in mulched, 12% in sprayed and 15% in burned plots.",
+        "A herbicide controls weeds better than mulch.",
+        "Mulched plots of the control group had less weed cover than other mulched plots.",
+    ],
+)
+def test_a_sentence_that_does_not_tell_which_group_is_which_is_left_as_it_is(study: str) -> None:
+    assert order_sides(read_question(MULCH), study) == study
+
+
+def test_a_question_on_a_control_is_asked_of_it():
+    asked = read_question("Does a sham operation reduce pain?")
+    told = "Pain was lower with a sham operation than with surgery."
+    assert order_sides(asked, told) == told
 
 
 def test_a_claim_of_no_effect_is_supported_by_none_and_contradicted_by_one() -> None:

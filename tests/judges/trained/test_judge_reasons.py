@@ -57,6 +57,46 @@ def test_a_reason_names_words_and_how_the_quote_reads(text, quote, told):
     assert explain_quote(QUESTION, window(text), quote).startswith(told)
 
 
+@pytest.mark.parametrize(
+    ("quote", "told"),
+    [
+        ("Contrary to our hypothesis, wax worsened the firmness of apples.", "has 'worsened'"),
+        ("As hypothesized, wax lowered losses of apples.", "has 'lowered'"),
+        ("The hypothesis that wax lowers losses was confirmed.", "has 'confirmed'"),
+        ("Wasps took 2 to 5 times longer to find waxed apples.", "has 'longer'"),
+        ("Pickers were faster to identify waxed apples.", "has 'faster'"),
+        ("Our hypothesis is that wax lowers losses.", "reads like an aim"),
+        ("We hypothesized that wax lowered losses.", "reads like an aim"),
+        ("To confirm the hypothesis, we waxed apples.", "reads like an aim"),
+        ("Longer storage was used to find what wax does.", "reads like an aim"),
+    ],
+)
+def test_a_result_that_speaks_of_a_plan_does_not_read_like_an_aim(quote, told):
+    assert explain_quote(QUESTION, window(quote), quote).endswith(f"quote {told}")
+
+
+COFFEE = "Coffee increased alertness in 40 students by 12% and shortened colds."
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "lacking"),
+    [
+        ("Does tea change alertness?", COFFEE, ["tea"]),
+        ("Does yoga change alertness?", COFFEE, ["yoga"]),
+        ("Does zinc shorten colds?", COFFEE, ["zinc"]),
+        ("Does salt raise blood pressure?", "Sugar raised blood pressure.", ["salt"]),
+        ("Does eating fish protect the heart?", "Eating nuts protected the heart.", ["fish"]),
+        ("Does salt raise blood pressure?", "Salty food raised blood pressure.", []),
+        ("Does fish protect the heart?", "Fishes protected the heart.", []),
+        ("Does tea aid or harm alertness?", "Tea changed alertness.", []),
+        ("Does tea keep alertness high?", "Tea changed alertness.", []),
+        ("Does the new drug cut pain?", "Aspirin changed pain.", []),
+    ],
+)
+def test_a_short_word_is_lacking_only_where_it_is_the_name_of_something(question, text, lacking):
+    assert find_words(question, text)[1] == lacking
+
+
 def test_the_level_of_an_interval_is_no_result():
     quote = "Wax coating kept apples firm (difference 3 N, 95% CI 1 to 5)."
     told = explain_quote(QUESTION, window(quote), quote)

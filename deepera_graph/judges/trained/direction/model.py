@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self, get_args
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained.direction.sides import order_sides
 from deepera_graph.judges.trained.direction.wording import (
     BAD_OUTCOME,
     COMPARED,
@@ -32,6 +33,7 @@ from deepera_graph.text.questions import asks_yes_or_no
 from deepera_graph.text.words import split_sentences
 
 _CLAUSE: Final = re.compile(r";|,?\s(?:whereas|while|but|although)\s|,\s(?:and|with|which)\s")
+_SAME: Final = 0.3  # share of the outcome's words that a sentence on it has
 _GRAM: Final = 0.3  # less than a measure, as there are many
 _SAID: Final = frozenset(
     ["agrees", "opposes", "not agrees", "not opposes", "moves", "not moves", "null", "not"]
@@ -42,7 +44,7 @@ def describe(question: str, text: str, quote: str = "") -> dict[str, float]:
     """Return the named features of a passage, each in [-1, 1]; those that are 0 are left out."""
     asked = read_question(question)
     sentences = [one.text for one in split_sentences(text)] or [text]
-    ranked = _rank_sentences(asked, sentences, quote)
+    ranked = [_order_same(asked, one) for one in _rank_sentences(asked, sentences, quote)[:3]]
     found: defaultdict[str, float] = defaultdict(float)
     found[f"asks {asked.kind}"] = 1
     found["asks not"] = asked.negated
@@ -55,7 +57,7 @@ def describe(question: str, text: str, quote: str = "") -> dict[str, float]:
         ("clause: ", [clause], 3),
         ("next: ", ranked[1:2], 2),
         ("best: ", ranked[:3], 1),
-        ("last: ", sentences[-1:], 1),
+        ("last: ", [_order_same(asked, sentences[-1])], 1),
     ):
         _describe_sentences(name, asked, chosen, most, found)
     return {name: max(-1.0, min(1.0, value)) for name, value in found.items() if value}
@@ -73,6 +75,12 @@ def _rank_sentences(asked: ReadQuestion, sentences: Sequence[str], quote: str) -
 
     order = sorted(range(len(sentences)), key=key, reverse=True)
     return [sentences[place] for place in order]
+
+
+def _order_same(asked: ReadQuestion, sentence: str) -> str:
+    """Order who is compared with whom in a sentence on the outcome asked about, not on others."""
+    named = len(asked.outcome & read_words(sentence).known)
+    return order_sides(asked, sentence) if named >= _SAME * len(asked.outcome) else sentence
 
 
 def _weigh_clause(asked: ReadQuestion, clause: str) -> float:

@@ -30,7 +30,7 @@ _SIGNS: Final = {  # the first that fits; each is a list of beginnings, or of wh
     "restricted conflicting disagree =half modest transient =otherwise =reversed revers offset",
     "hedge": "=may =might =could suggest possibl =perhaps seem appear potential =likely probabl",
     "worry": "=unclear inconclusive uncertain unknown remains warrant",
-    "bad": "worse worst harm poor inferior advers deteriorat detriment toxic damag aggravat "
+    "bad": "worse worst harm(?!on) poor inferior advers deteriorat detriment toxic damag aggravat "
     "exacerbat unsafe unfavo disadvantag unnecessar useless ineffect inadequate unreliable "
     "unsuccess inaccura overestimat underestimat mislead incorrect limited useles",
     "good": "improv better best benefi effective efficac superior safe success favo advantag "
