@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from deepera_graph.evidence.table.effects import mask_brackets
 from deepera_graph.judges.trained.direction.wording import read_words
-from deepera_graph.text.drift import hide_designs
+from deepera_graph.text.drift.parts import hide_designs
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import GENERAL_STEMS, LONGEST, content_words, stem_verb
 
@@ -44,7 +44,7 @@ class Clause(NamedTuple):
 
     text: str
     subject: str
-    borrowed: str = ""  # the predicate of an earlier one: "and B did not"
+    borrowed: str = ""  # of an earlier one: "and B did not", "but lowered it in men"
     exception: str = ""  # "in those with bolus doses", behind "but not"
 
     @property
@@ -77,6 +77,8 @@ def cut_clauses(sentence: str) -> list[Clause]:
         own = text[: told.start()] if told else ""
         is_elliptic = parts and PATTERNS["elliptic"].match(mask_brackets(text))
         borrowed = _find_predicate(parts[-1].text) if is_elliptic else ""
+        if parts and not content_words(own) and PATTERNS["pronoun"].search(text):
+            borrowed = PATTERNS["within"].split(_find_predicate(parts[-1].text))[0]
         text = f"{text.rstrip(' .;,')} do" if is_elliptic else text
         parts.append(Clause(text, "" if content_words(own) else subject, borrowed))
         subject = own if content_words(own) else subject

@@ -32,7 +32,7 @@ from deepera_graph.evidence.table.effects import (
     to_float,
 )
 from deepera_graph.judges.trained.direction.wording import read_words
-from deepera_graph.text.drift import hide_designs
+from deepera_graph.text.drift.parts import hide_designs, list_set_apart
 from deepera_graph.text.words import content_words, stem_verb
 
 MAY_OPPOSE = "may say the opposite"  # in all notes that a passage, or a part of it, may do so
@@ -56,7 +56,8 @@ def list_contrasts(statement: str, sentence: str) -> list[str]:
         near = _find_nearest(one, known)
         if near is None:
             continue
-        notes = [_except(one, near), _deny(one, near, known)]
+        is_apart = one.about & list_set_apart(sentence)
+        notes = [_except(one, near), "" if is_apart else _deny(one, near, known)]
         notes = [*filter(None, notes)] or [*_turn_shares(one, near), *_turn_numbers(one, near)]
         found += notes
     return [*dict.fromkeys(found)]

@@ -81,6 +81,11 @@ RIPE = (
             "In ash trees rust was related to wax.",
             "Rust was related to wax in ash trees, but there was no relation in pines.",
         ),
+        (
+            "Wax reduced leaf rust in pines.",
+            "Wax did not reduce leaf rust in ash trees but reduced it in pines.",
+        ),
+        ("Wax reduced bites at dawn.", "Wax did not reduce bites at noon, but did so at dawn."),
     ],
 )
 def test_what_says_the_same_is_left_alone(claim, sentence):
