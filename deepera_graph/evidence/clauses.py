@@ -21,6 +21,7 @@ NOTHING = PATTERNS["nothing"]
 CONTROL = "control"
 MOST_READ = 2 * LONGEST  # characters: time is quadratic in them
 DENIES = {"not", "null"}  # signs of words
+LEAST_SHARED = 2  # stems of a statement in what is set against it
 
 
 def stems(text: str) -> set[str]:
@@ -88,6 +89,20 @@ def cut_clauses(sentence: str) -> list[Clause]:
 def _find_predicate(text: str) -> str:
     found = PATTERNS["predicate"].search(text)
     return text[found.start() :] if found else ""
+
+
+def acts_where_nothing_does(one: Clause, other: Clause) -> bool:
+    """Tell whether a part says that one thing acts on another, and the other finds no effect."""
+    found = PATTERNS["no_effect"].search(mask_brackets(other.text))
+    if not found or PATTERNS["tells_no_effect"].search(one.text):
+        return False
+    if DENIES & {*read_words(one.text).signs}:
+        return False
+    before = stems(f"{other.subject} {other.text[: found.start()]}")
+    after = stems(other.text[found.end() :])
+    if one.about <= before or not all(side & one.about for side in (before, after) if side):
+        return False
+    return len((before | after) & one.about) >= LEAST_SHARED
 
 
 def list_denials(statement: str) -> list[str]:

@@ -13,11 +13,13 @@ from deepera_graph.evidence.clauses import (
     DENIES,
     GENERAL,
     GROUPED,
+    LEAST_SHARED,
     MEASURES,
     MOST_READ,
     NOTHING,
     PATTERNS,
     Clause,
+    acts_where_nothing_does,
     cut_clauses,
     stems,
 )
@@ -41,7 +43,6 @@ LEAVES, KEEPS = "it has the exception ", "it is so where the claim has "
 FINDS_NOTHING = f"{OPPOSITE}the passage finds no change"
 _CHANGES, _PREVENTS = PATTERNS["changes"], PATTERNS["prevents"]
 _SUBJECT = PATTERNS["predicate"]
-_LEAST_SHARED = 2  # stems of a statement in what is set against it
 _ENOUGH = 0.5  # share of the words of an exception that a statement has if it is about it
 
 
@@ -75,7 +76,7 @@ def _find_nearest(one: Clause, known: Sequence[Clause]) -> Clause | None:
     nearest = [other for other, n in zip(nearest, told_of, strict=True) if n == max(told_of)]
     told = stems(NOTHING.sub(" ", nearest[0].text)) - GROUPED  # "Mould did not differ" has one
     topic = stems(_SUBJECT.split(nearest[0].text)[0]) - MEASURES
-    is_near = max(shared) >= min(_LEAST_SHARED, max(len(told), 1)) or (topic and topic <= about)
+    is_near = max(shared) >= min(LEAST_SHARED, max(len(told), 1)) or (topic and topic <= about)
     return nearest[0] if is_near and len(nearest) == 1 else None
 
 
@@ -89,7 +90,7 @@ def _except(one: Clause, other: Clause) -> str:
 def _keep(one: Clause, other: Clause) -> str:
     """Say that a sentence is of what a statement leaves out."""
     left_out, told = stems(one.exception) - one.about - stems(other.exception), _affirmed(other)
-    is_near = len((one.about | left_out & told) & other.about) >= _LEAST_SHARED
+    is_near = len((one.about | left_out & told) & other.about) >= LEAST_SHARED
     return f"{KEEPS}“{one.exception}”" if _is_of(left_out, told) and is_near else ""
 
 
@@ -116,6 +117,9 @@ def _deny(one: Clause, other: Clause, known: Sequence[Clause]) -> str:
     topic = stems(NOTHING.sub(" ", one.text)) & stems(NOTHING.sub(" ", other.text))
     sides = _finds_change(one.text, topic), _finds_change(other.text, topic)
     is_clear, shown = _weigh_numbers(other.text)
+    is_silent = sides == (None, False)
+    if is_silent and acts_where_nothing_does(one, other):
+        return FINDS_NOTHING
     if not sides[0]:
         finds = sides[1] or (sides[1] is None and is_clear and _read_numbers(other) is not None)
         is_turned = sides[0] is False and finds and is_clear is not False and _has_both(one, other)
@@ -229,15 +233,17 @@ def _read_action(part: Clause) -> _Side | None:
 def _read_ratio(part: Clause) -> _Side | None:
     """Return what a ratio says to be more or less with what a part names, if nothing else does."""
     found = [one for one in NAMED.finditer(part.text) if one["ratio"]]
-    text = mask_brackets(part.text)
-    if len(found) != 1 or _CHANGES.search(text) or PATTERNS["compares"].search(text):
+    # "With wax versus placebo" is as "with wax"; a link goes the way of its ratio.
+    text, *against = PATTERNS["compares"].split(
+        PATTERNS["links"].sub(" ", mask_brackets(part.text))
+    )
+    about, others = _name(f"{part.subject} {text}"), _name(" ".join(against))
+    if len(found) != 1 or _CHANGES.search(text) or (against and CONTROL not in others):
         return None
     value, is_clear = to_float(found[0]["value"]), _weigh_numbers(part.text)[0]
-    if value == 1 or not is_clear or CONTROL in part.about:
+    if value == 1 or not is_clear or CONTROL in about or PATTERNS["wanted"].search(text):
         return None
-    return _Side(
-        f"a ratio of {value:g}", "amount", 1 if value > 1 else -1, part.about, part.about, set()
-    )
+    return _Side(f"a ratio of {value:g}", "amount", 1 if value > 1 else -1, about, about, set())
 
 
 def _is_of_control(mine: _Side, side: _Side) -> bool:

@@ -76,6 +76,13 @@ TURNED = [
     ("Smoke impairs the healing of bark.", "Smoke improved the healing of bark."),
     ("Smoke promotes the healing of bark.", "Smoke impaired the healing of bark."),
     ("The spray is ineffective against rust.", "The spray was not ineffective against rust."),
+    # sides exchanged, with more behind both
+    ("Girls read faster than boys at school.", "Boys read faster than girls at school."),
+    ("Moss grew more on oak than on ash in shade.", "Moss grew more on ash than on oak in shade."),
+    ("Ash lives longer than non-native oak.", "Non-native oak lives longer than ash."),
+    ("Rats prefer sugar over salt.", "Salt was preferred over sugar by rats."),
+    ("Larks prefer hedges to fields.", "Larks preferred fields to hedges in winter."),
+    ("Foxes drive the number of hares.", "The number of hares drives foxes."),
     # in one part of a sentence, and not in the other
     ("Nets prevent hail.", "Nets prevented frost but did not prevent hail."),
     ("Lime reduced moss on slate.", "Lime did not reduce moss on slate but reduced it on brick."),
@@ -135,6 +142,13 @@ FAITHFUL = [
     ("Apples without wax softened.", "Waxed apples stayed firm, others softened."),
     ("Lead impairs learning in rats.", "Learning of rats was impaired by lead."),
     ("Lack of zinc impairs growth.", "Zinc did not impair growth."),
+    ("Girls read faster than boys at school.", "Boys read slower than girls at school."),
+    ("Rats prefer sugar over salt.", "Sugar was preferred to salt by rats."),
+    (
+        "Moss was denser with lime on sand than with gravel on clay.",
+        "Moss was denser with lime on clay than with gravel on sand.",
+    ),
+    ("Mothers prefer to sleep near infants.", "Mothers preferred to sleep near infants."),
     ("Nets did not prevent hail.", "Nets prevented frost but did not prevent hail."),
     ("Tea helps those with impaired sleep to improve it.", "Tea improved impaired sleep."),
     ("Tea improved impaired sleep.", "Tea improved sleep."),

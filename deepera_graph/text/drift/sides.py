@@ -1,7 +1,7 @@
 """Sides that a text exchanges: of a comparison, or of what one thing does to another."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise, takewhile
 from typing import NamedTuple
 
 from deepera_graph.text.drift.parts import (
@@ -20,6 +20,7 @@ from deepera_graph.text.drift.parts import (
 )
 from deepera_graph.text.words import STOP_WORDS, stem_verb
 
+_CHOICE = COMPARISONS["prefer"][0]
 _FEWEST = 2  # words in common that say that a comparison is about the same
 
 
@@ -31,6 +32,7 @@ class _Relation(NamedTuple):
     sign: int
     left: frozenset[str]
     right: frozenset[str]
+    head: frozenset[str]  # what the right side begins with: "girls" of "girls in mathematics"
     measured: frozenset[str] | set[str] = frozenset()  # "conduct" of "conduct better"
 
 
@@ -70,7 +72,8 @@ def _orientation(one: _Relation, other: _Relation) -> int:
     if not right:  # neither says with what it compares: the words must be the same
         return int(not one.right and one.left == other.left)
     if one.right:
-        swapped = one.left & right and one.right & left and not one.right & right
+        head = other.head - both
+        swapped = one.left & head and one.head & left and not one.head & right
         same = one.right & right and not one.left & right and not one.right & left
         return bool(same) - bool(swapped)
     if one.left & right:
@@ -102,12 +105,20 @@ def _comparisons(clauses: Sequence[Part], graded: Mapping[str, str]) -> Iterator
             continue  # "not lower" is neither
         key, sign = COMPARISONS.get(word := words[place], ("", 1))
         degree = graded.get("".join(words[place + 1 : place + 2]) if key == AMOUNT else word, "")
-        left, *right = map(list_words, PATTERNS["than"].split(clause.text, maxsplit=1))
+        between = PATTERNS["preferred" if key == _CHOICE else "than"]
+        left, *right = map(list_words, between.split(clause.text, maxsplit=1))
         sides = [list_stems([x for x in one if x not in graded]) for one in (left, sum(right, ()))]
         measured = list_stems(words[:place][-1:]) if key == WORTH else {degree} - {""}
         if key == AMOUNT and not degree and LESSENING.isdisjoint(words):
             measured = frozenset(one.removesuffix("iv").removesuffix("th") for one in sides[0])
-        yield _Relation(word, degree or key, sign, sides[0], sides[1], measured)
+        head = list_stems(_find_head(sum(right, ())))
+        yield _Relation(word, degree or key, sign, sides[0], sides[1], head, measured)
+
+
+def _find_head(words: Sequence[str]) -> Sequence[str]:
+    """Return the words up to a preposition, behind those that only lead to them: "with that of"."""
+    own = [*dropwhile(lambda word: word in STOP_WORDS, words)]
+    return [*takewhile(lambda word: word not in SETS["prepositions"], own)]
 
 
 def _exchanged(told: Iterator[_Relation], known: Sequence[_Relation]) -> Iterator[str]:
@@ -136,4 +147,4 @@ def _actions(clauses: Sequence[Part]) -> Iterator[_Relation]:
                 left, right = right, left
             elif before in SETS["passive"] or not left or not right:
                 continue
-            yield _Relation(word, stem_verb(word), 1, left, right)
+            yield _Relation(word, stem_verb(word), 1, left, right, right)
