@@ -13,7 +13,7 @@ from deepera_graph.text.drift.parts import (
     PATTERNS,
     SETS,
     WAYS,
-    Part,
+    ReadClause,
     denies,
     is_negation,
     list_meanings,
@@ -136,7 +136,7 @@ def turned_findings(summary: str, passage: str) -> list[str]:
     return list(dict.fromkeys([*_turned_words(told, known), *turned_sides(told, known)]))
 
 
-def _turned_words(told: Sequence[Part], known: Sequence[Part]) -> Iterator[str]:
+def _turned_words(told: Sequence[ReadClause], known: Sequence[ReadClause]) -> Iterator[str]:
     mentions: dict[str, list[_Mention]] = {}
     for one in _mentions(known):
         mentions.setdefault(one.key, []).append(one)
@@ -163,7 +163,7 @@ def _agree(one: _Mention, other: _Mention) -> bool:
     return one.own == other.own and affirmed.is_denied
 
 
-def _mentions(clauses: Sequence[Part]) -> Iterator[_Mention]:
+def _mentions(clauses: Sequence[ReadClause]) -> Iterator[_Mention]:
     for clause in clauses:
         words = list_words(PATTERNS["not_only"].sub(" ", clause.text))
         reach, stems = _reach(words), clause.about

@@ -55,7 +55,7 @@ _PAIRS, _MORE_PAIRS = (
 OPPOSITES = dict([*_PAIRS, *((down, up) for up, down in _PAIRS), *_MORE_PAIRS])
 
 
-class Part(NamedTuple):
+class ReadClause(NamedTuple):
     """A clause of a text."""
 
     text: str
@@ -82,9 +82,9 @@ def _name_group(found: re.Match[str]) -> str:
 
 
 @held()
-def read_parts(text: str) -> tuple[Part, ...]:
+def read_parts(text: str) -> tuple[ReadClause, ...]:
     """Cut a text into clauses."""
-    found: list[Part] = []
+    found: list[ReadClause] = []
     counted = rf"\g<before>\g<fewer>\g<noun>\g<counted>\g<accident>{COUNTED}"
     text = PATTERNS["nouns"].sub(counted, text)
     text = PATTERNS["joined_nouns"].sub(rf"\g<before>\g<noun>{COUNTED}", text)
@@ -101,7 +101,7 @@ def read_parts(text: str) -> tuple[Part, ...]:
         words_of = [(clause, list_words(clause)) for clause in clauses if clause.strip()]
         borrowed = _borrow([words for _, words in words_of])
         found += (
-            Part(clause, words, one.text, denying, more)
+            ReadClause(clause, words, one.text, denying, more)
             for (clause, words), more in zip(words_of, borrowed, strict=True)
         )
     return tuple(found)

@@ -13,7 +13,7 @@ from deepera_graph.text.drift.parts import (
     PATTERNS,
     SETS,
     WORTH,
-    Part,
+    ReadClause,
     is_negation,
     list_stems,
     list_words,
@@ -36,7 +36,7 @@ class _Relation(NamedTuple):
     measured: frozenset[str] | set[str] = frozenset()  # "conduct" of "conduct better"
 
 
-def turned_sides(told: Sequence[Part], known: Sequence[Part]) -> Iterator[str]:
+def turned_sides(told: Sequence[ReadClause], known: Sequence[ReadClause]) -> Iterator[str]:
     """Yield what a text turns around of the sides of its source."""
     graded = _grade([*told, *known])
     yield from _turned_relations(_comparisons(told, graded), [*_comparisons(known, graded)])
@@ -81,7 +81,7 @@ def _orientation(one: _Relation, other: _Relation) -> int:
     return 1 if one.left and left <= one.left else 0
 
 
-def _grade(clauses: Sequence[Part]) -> dict[str, str]:
+def _grade(clauses: Sequence[ReadClause]) -> dict[str, str]:
     """Return each "sweet" that a clause has less of, and its "sweeter": what both stand for."""
     graded: dict[str, str] = {}
     for one in clauses:  # "sweeter than", but not "higher in winter than"
@@ -96,7 +96,7 @@ def _grade(clauses: Sequence[Part]) -> dict[str, str]:
     return graded
 
 
-def _comparisons(clauses: Sequence[Part], graded: Mapping[str, str]) -> Iterator[_Relation]:
+def _comparisons(clauses: Sequence[ReadClause], graded: Mapping[str, str]) -> Iterator[_Relation]:
     for clause in clauses:
         words = clause.words
         compared = [one for one in words if one in COMPARISONS or graded.get(one, one) != one]
@@ -135,7 +135,7 @@ def _exchanged(told: Iterator[_Relation], known: Sequence[_Relation]) -> Iterato
             yield f"{one.word}, where the passage has its sides the other way round"
 
 
-def _actions(clauses: Sequence[Part]) -> Iterator[_Relation]:
+def _actions(clauses: Sequence[ReadClause]) -> Iterator[_Relation]:
     for clause in clauses:
         words = clause.words
         for place, word in enumerate(words):
