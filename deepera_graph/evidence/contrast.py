@@ -284,6 +284,8 @@ def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
             return bool(same & side.who) - bool(turned & side.who)
         rest = [one - {*side.word.split(), *mine.word.split()} for one in levels]
         return int(bool(is_same) and rest[0] == rest[1])
+    if (mine.other - mine.what) & side.what and (side.other - side.what) & mine.what:
+        return -1  # "fewer flowers in shade than in sun"
     with_it, without = side.who - side.other, side.other - side.who
     who, against = mine.who - mine.other, mine.other - mine.who
     is_all = without - GROUPED <= who  # "in the top half" may stand beside either

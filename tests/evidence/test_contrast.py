@@ -86,6 +86,7 @@ RIPE = (
             "Wax reduced leaf rust in pines.",
             "Wax did not reduce leaf rust in ash trees but reduced it in pines.",
         ),
+        ("Bees saw more roses in sun than shade.", "Bees saw fewer roses in shade than in sun."),
         ("Wax lowered rust.", "Wax lowered rust but not mould."),
         ("Wax did not lower mould.", "Wax lowered rust but not mould."),
         ("Wax lowered rust but not mould.", "Wax lowered rust but not mould."),
