@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from deepera_graph.evidence.table.effects import mask_brackets
 from deepera_graph.judges.trained.direction.wording import read_words
-from deepera_graph.text.drift import hide_designs
+from deepera_graph.text.drift.parts import hide_designs
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import GENERAL_STEMS, LONGEST, content_words, stem_verb
 
@@ -21,6 +21,7 @@ NOTHING = PATTERNS["nothing"]
 CONTROL = "control"
 MOST_READ = 2 * LONGEST  # characters: time is quadratic in them
 DENIES = {"not", "null"}  # signs of words
+LEAST_SHARED = 2  # stems of a statement in what is set against it
 
 
 def stems(text: str) -> set[str]:
@@ -44,7 +45,7 @@ class Clause(NamedTuple):
 
     text: str
     subject: str
-    borrowed: str = ""  # the predicate of an earlier one: "and B did not"
+    borrowed: str = ""  # of an earlier one: "and B did not", "but lowered it in men"
     exception: str = ""  # "in those with bolus doses", behind "but not"
 
     @property
@@ -77,6 +78,8 @@ def cut_clauses(sentence: str) -> list[Clause]:
         own = text[: told.start()] if told else ""
         is_elliptic = parts and PATTERNS["elliptic"].match(mask_brackets(text))
         borrowed = _find_predicate(parts[-1].text) if is_elliptic else ""
+        if parts and not content_words(own) and PATTERNS["pronoun"].search(text):
+            borrowed = PATTERNS["within"].split(_find_predicate(parts[-1].text))[0]
         text = f"{text.rstrip(' .;,')} do" if is_elliptic else text
         parts.append(Clause(text, "" if content_words(own) else subject, borrowed))
         subject = own if content_words(own) else subject
@@ -86,6 +89,20 @@ def cut_clauses(sentence: str) -> list[Clause]:
 def _find_predicate(text: str) -> str:
     found = PATTERNS["predicate"].search(text)
     return text[found.start() :] if found else ""
+
+
+def acts_where_nothing_does(one: Clause, other: Clause) -> bool:
+    """Tell whether a part says that one thing acts on another, and the other finds no effect."""
+    found = PATTERNS["no_effect"].search(mask_brackets(other.text))
+    if not found or PATTERNS["tells_no_effect"].search(one.text):
+        return False
+    if DENIES & {*read_words(one.text).signs}:
+        return False
+    before = stems(f"{other.subject} {other.text[: found.start()]}")
+    after = stems(other.text[found.end() :])
+    if one.about <= before or not all(side & one.about for side in (before, after) if side):
+        return False
+    return len((before | after) & one.about) >= LEAST_SHARED
 
 
 def list_denials(statement: str) -> list[str]:

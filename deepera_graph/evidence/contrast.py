@@ -13,11 +13,13 @@ from deepera_graph.evidence.clauses import (
     DENIES,
     GENERAL,
     GROUPED,
+    LEAST_SHARED,
     MEASURES,
     MOST_READ,
     NOTHING,
     PATTERNS,
     Clause,
+    acts_where_nothing_does,
     cut_clauses,
     stems,
 )
@@ -32,7 +34,7 @@ from deepera_graph.evidence.table.effects import (
     to_float,
 )
 from deepera_graph.judges.trained.direction.wording import read_words
-from deepera_graph.text.drift import hide_designs
+from deepera_graph.text.drift.parts import hide_designs, list_set_apart
 from deepera_graph.text.words import content_words, stem_verb
 
 MAY_OPPOSE = "may say the opposite"  # in all notes that a passage, or a part of it, may do so
@@ -41,7 +43,6 @@ LEAVES, KEEPS = "it has the exception ", "it is so where the claim has "
 FINDS_NOTHING = f"{OPPOSITE}the passage finds no change"
 _CHANGES, _PREVENTS = PATTERNS["changes"], PATTERNS["prevents"]
 _SUBJECT = PATTERNS["predicate"]
-_LEAST_SHARED = 2  # stems of a statement in what is set against it
 _ENOUGH = 0.5  # share of the words of an exception that a statement has if it is about it
 
 
@@ -56,7 +57,8 @@ def list_contrasts(statement: str, sentence: str) -> list[str]:
         near = _find_nearest(one, known)
         if near is None:
             continue
-        notes = [_except(one, near), _deny(one, near, known)]
+        is_apart = one.about & list_set_apart(sentence)
+        notes = [_except(one, near), "" if is_apart else _deny(one, near, known)]
         notes = [*filter(None, notes)] or [*_turn_shares(one, near), *_turn_numbers(one, near)]
         found += notes
     return [*dict.fromkeys(found)]
@@ -74,7 +76,7 @@ def _find_nearest(one: Clause, known: Sequence[Clause]) -> Clause | None:
     nearest = [other for other, n in zip(nearest, told_of, strict=True) if n == max(told_of)]
     told = stems(NOTHING.sub(" ", nearest[0].text)) - GROUPED  # "Mould did not differ" has one
     topic = stems(_SUBJECT.split(nearest[0].text)[0]) - MEASURES
-    is_near = max(shared) >= min(_LEAST_SHARED, max(len(told), 1)) or (topic and topic <= about)
+    is_near = max(shared) >= min(LEAST_SHARED, max(len(told), 1)) or (topic and topic <= about)
     return nearest[0] if is_near and len(nearest) == 1 else None
 
 
@@ -88,7 +90,7 @@ def _except(one: Clause, other: Clause) -> str:
 def _keep(one: Clause, other: Clause) -> str:
     """Say that a sentence is of what a statement leaves out."""
     left_out, told = stems(one.exception) - one.about - stems(other.exception), _affirmed(other)
-    is_near = len((one.about | left_out & told) & other.about) >= _LEAST_SHARED
+    is_near = len((one.about | left_out & told) & other.about) >= LEAST_SHARED
     return f"{KEEPS}“{one.exception}”" if _is_of(left_out, told) and is_near else ""
 
 
@@ -115,6 +117,9 @@ def _deny(one: Clause, other: Clause, known: Sequence[Clause]) -> str:
     topic = stems(NOTHING.sub(" ", one.text)) & stems(NOTHING.sub(" ", other.text))
     sides = _finds_change(one.text, topic), _finds_change(other.text, topic)
     is_clear, shown = _weigh_numbers(other.text)
+    is_silent = sides == (None, False)
+    if is_silent and acts_where_nothing_does(one, other):
+        return FINDS_NOTHING
     if not sides[0]:
         finds = sides[1] or (sides[1] is None and is_clear and _read_numbers(other) is not None)
         is_turned = sides[0] is False and finds and is_clear is not False and _has_both(one, other)
@@ -228,15 +233,17 @@ def _read_action(part: Clause) -> _Side | None:
 def _read_ratio(part: Clause) -> _Side | None:
     """Return what a ratio says to be more or less with what a part names, if nothing else does."""
     found = [one for one in NAMED.finditer(part.text) if one["ratio"]]
-    text = mask_brackets(part.text)
-    if len(found) != 1 or _CHANGES.search(text) or PATTERNS["compares"].search(text):
+    # "With wax versus placebo" is as "with wax"; a link goes the way of its ratio.
+    text, *against = PATTERNS["compares"].split(
+        PATTERNS["links"].sub(" ", mask_brackets(part.text))
+    )
+    about, others = _name(f"{part.subject} {text}"), _name(" ".join(against))
+    if len(found) != 1 or _CHANGES.search(text) or (against and CONTROL not in others):
         return None
     value, is_clear = to_float(found[0]["value"]), _weigh_numbers(part.text)[0]
-    if value == 1 or not is_clear or CONTROL in part.about:
+    if value == 1 or not is_clear or CONTROL in about or PATTERNS["wanted"].search(text):
         return None
-    return _Side(
-        f"a ratio of {value:g}", "amount", 1 if value > 1 else -1, part.about, part.about, set()
-    )
+    return _Side(f"a ratio of {value:g}", "amount", 1 if value > 1 else -1, about, about, set())
 
 
 def _is_of_control(mine: _Side, side: _Side) -> bool:
@@ -277,6 +284,8 @@ def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
             return bool(same & side.who) - bool(turned & side.who)
         rest = [one - {*side.word.split(), *mine.word.split()} for one in levels]
         return int(bool(is_same) and rest[0] == rest[1])
+    if (mine.other - mine.what) & side.what and (side.other - side.what) & mine.what:
+        return -1  # "fewer flowers in shade than in sun"
     with_it, without = side.who - side.other, side.other - side.who
     who, against = mine.who - mine.other, mine.other - mine.who
     is_all = without - GROUPED <= who  # "in the top half" may stand beside either

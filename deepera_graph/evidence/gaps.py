@@ -71,7 +71,8 @@ def list_shortfalls(statement: str, sentence: str) -> list[str]:
     notes = notes if _NO_RESULT.match(sentence) else []
     if supposes_more(statement, sentence):
         notes.append("it only says what may be so")
-    if _CAUSES.search(statement) and _GOES_ALONG.search(sentence) and not _CAUSES.search(sentence):
+    linked = _GOES_ALONG.search(PATTERNS["nothing"].sub(" ", sentence))
+    if _CAUSES.search(statement) and linked and not _CAUSES.search(sentence):
         notes.append("it has an association, and not a cause")
     return notes
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
-from deepera_graph.text.drift import AMOUNTS, APART, NO_AMOUNT, WORD
+from deepera_graph.text.drift.parts import AMOUNTS, APART, NO_AMOUNT, WORD
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS
 

@@ -9,6 +9,7 @@ from evidence.test_verdict import judge
 
 NO_CHANGE = "it may say the opposite: the passage finds no change"
 CHANGE = "it may say the opposite: the passage finds a change"
+RAISED = "1.32 (95% CI 1.10 to 1.58)"
 SCAB = (
     "Scab was found on 3.6% of apples in the wax group and 3.3% in the control group "
     "(risk ratio 1.10; 95% CI 0.87 to 1.42; P = 0.42)."
@@ -81,6 +82,18 @@ RIPE = (
             "In ash trees rust was related to wax.",
             "Rust was related to wax in ash trees, but there was no relation in pines.",
         ),
+        (
+            "Wax reduced leaf rust in pines.",
+            "Wax did not reduce leaf rust in ash trees but reduced it in pines.",
+        ),
+        ("Bees saw more roses in sun than shade.", "Bees saw fewer roses in shade than in sun."),
+        ("Wax lowered rust.", "Wax lowered rust but not mould."),
+        ("Wax did not lower mould.", "Wax lowered rust but not mould."),
+        ("Wax lowered rust but not mould.", "Wax lowered rust but not mould."),
+        ("Wax reduced rust.", "Wax reduced rust, but not significantly."),
+        ("Wax reduced rust.", "Wax reduced rust but not enough to replace nets."),
+        ("Wax reduced rust in ash trees.", "Wax reduced rust not only in pines but in ash trees."),
+        ("Wax reduced bites at dawn.", "Wax did not reduce bites at noon, but did so at dawn."),
     ],
 )
 def test_what_says_the_same_is_left_alone(claim, sentence):
@@ -266,6 +279,98 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
 )
 def test_what_differs_is_told(claim, sentence, note):
     assert list_contrasts(claim, sentence) == [note]
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("Lead stunts barley.", "Lead had no effect on the height of barley (p = 0.6)."),
+        ("Lead stunts barley.", "The height of barley was unaffected by lead."),
+        ("Asthma is caused by smoke.", "Smoke was unrelated to asthma in 900 adults."),
+        ("Music calms dogs.", "There was no evidence that music calms dogs."),
+        ("Music calms cats.", "Music calmed dogs but had no effect on cats."),
+        ("Smoke causes asthma.", "Smoke was not associated with asthma (OR 0.99)."),
+    ],
+)
+def test_what_has_no_effect_does_nothing_by_whatever_verb(claim, sentence):
+    assert list_contrasts(claim, sentence) == [NO_CHANGE]
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("Lead is a metal found in barley.", "Lead had no effect on the height of barley."),
+        ("We studied lead in barley.", "Lead had no effect on the height of barley."),
+        ("Barley tolerates lead.", "Lead had no effect on the height of barley."),
+        ("Lead does not stunt barley.", "Lead had no effect on the height of barley."),
+        ("Music calms dogs.", "Music calmed dogs but had no effect on cats."),
+        ("Music calms dogs.", "Music calmed dogs with no adverse effects."),
+        ("Drought kills oaks.", "Oaks died of drought, with no association with age."),
+        ("Rot infects wheat.", "Rot infected wheat; warmth had no effect on infection."),
+        ("Wax was not inferior to paint.", "Wax was non-inferior to paint for firmness."),
+    ],
+)
+def test_what_has_no_effect_on_another_thing_denies_nothing(claim, sentence):
+    assert list_contrasts(claim, sentence) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "is_turned"),
+    [
+        (
+            "Wax lowers the risk of rust.",
+            f"The hazard ratio for rust with wax versus placebo was {RAISED}.",
+            True,
+        ),
+        (
+            "Wax lowers the risk of rust.",
+            f"Wax was associated with rust (hazard ratio {RAISED}).",
+            True,
+        ),
+        (
+            "Wax lowers the risk of rust.",
+            "The hazard ratio for rust with wax versus placebo was 0.72 (95% CI 0.6 to 0.9).",
+            False,
+        ),
+        (
+            "Wax lowers the risk of rust.",
+            f"The hazard ratio for rust with placebo versus wax was {RAISED}.",
+            False,
+        ),
+        (
+            "Wax raises the risk of rust.",
+            f"Wax was associated with rust (hazard ratio {RAISED}).",
+            False,
+        ),
+        (
+            "Wax raises survival.",
+            "Wax was associated with survival (HR 0.5, 95% CI 0.3 to 0.8).",
+            False,
+        ),
+        (
+            "Wax lowers rust.",
+            "Not using wax was associated with rust (OR 1.5, 95% CI 1.1 to 2.0).",
+            False,
+        ),
+    ],
+)
+def test_a_ratio_is_read_with_its_control_and_with_its_link(claim, sentence, is_turned):
+    notes = list_contrasts(claim, sentence)
+    assert any(one.startswith("it may say the opposite") for one in notes) == is_turned
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "left_out"),
+    [
+        ("Wax lowered mould.", "Wax lowered rust but not mould.", "not mould"),
+        ("Tea cut pulse.", "Tea lowered weight but not pulse in 80 adults.", "not pulse"),
+        ("Wax reduced rust.", "Rust was reduced by nets but not wax.", "not wax"),
+        ("Warmth advanced oak.", "Warmth advanced beech but not oak.", "not oak"),
+        ("Lime raised worms.", "Lime raised beetles, but not that of worms.", "not that of worms"),
+    ],
+)
+def test_a_thing_that_is_left_out_needs_no_preposition(claim, sentence, left_out):
+    assert list_contrasts(claim, sentence) == [f"it has the exception “{left_out}”"]
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,27 @@ TURNED = [
     ("Coated pots are less heavy.", "Coated pots are heavier than bare pots."),
     ("Moss was more dense in shade.", "Moss was less dense in shade than in sun."),
     ("Wax kept apples firm.", "Wax softened apples in storage."),
+    # a verb that itself says the opposite of another
+    ("Nets prevent falls of fledglings.", "Nets did not prevent falls of fledglings."),
+    ("Nets do not block hail.", "Nets blocked hail in all orchards."),
+    ("Garlic inhibits mould on bread.", "Garlic did not inhibit mould on bread under light."),
+    ("Lead impairs learning in rats.", "Learning was not impaired by lead in rats."),
+    ("Lead did not impair learning in rats.", "Lead impaired learning in rats."),
+    ("Smoke impairs the healing of bark.", "Smoke improved the healing of bark."),
+    ("Smoke promotes the healing of bark.", "Smoke impaired the healing of bark."),
+    ("The spray is ineffective against rust.", "The spray was not ineffective against rust."),
+    # sides exchanged, with more behind both
+    ("Girls read faster than boys at school.", "Boys read faster than girls at school."),
+    ("Moss grew more on oak than on ash in shade.", "Moss grew more on ash than on oak in shade."),
+    ("Ash lives longer than non-native oak.", "Non-native oak lives longer than ash."),
+    ("Rats prefer sugar over salt.", "Salt was preferred over sugar by rats."),
+    ("Larks prefer hedges to fields.", "Larks preferred fields to hedges in winter."),
+    ("Foxes drive the number of hares.", "The number of hares drives foxes."),
+    # in one part of a sentence, and not in the other
+    ("Nets prevent hail.", "Nets prevented frost but did not prevent hail."),
+    ("Lime reduced moss on slate.", "Lime did not reduce moss on slate but reduced it on brick."),
+    ("Mulch cut by hand suppresses grass.", "Mulch did not suppress grass but suppressed weeds."),
+    ("Oak was harmed by frost.", "Oak, unlike beech, was not harmed by frost."),
 ]
 FAITHFUL = [
     # as much of it as there is, said of the other side
@@ -119,6 +140,27 @@ FAITHFUL = [
     ("Rust causes spots in barley.", "Wilting causes spots and rust in barley."),
     ("Boats are not red.", "Wax is effective against rust."),
     ("Apples without wax softened.", "Waxed apples stayed firm, others softened."),
+    ("Lead impairs learning in rats.", "Learning of rats was impaired by lead."),
+    ("Lack of zinc impairs growth.", "Zinc did not impair growth."),
+    ("Girls read faster than boys at school.", "Boys read slower than girls at school."),
+    ("Rats prefer sugar over salt.", "Sugar was preferred to salt by rats."),
+    (
+        "Moss was denser with lime on sand than with gravel on clay.",
+        "Moss was denser with lime on clay than with gravel on sand.",
+    ),
+    ("Mothers prefer to sleep near infants.", "Mothers preferred to sleep near infants."),
+    ("Nets did not prevent hail.", "Nets prevented frost but did not prevent hail."),
+    ("Tea helps those with impaired sleep to improve it.", "Tea improved impaired sleep."),
+    ("Tea improved impaired sleep.", "Tea improved sleep."),
+    ("Lime reduced moss on brick.", "Lime did not reduce moss on slate but reduced it on brick."),
+    ("Frost slowed the growth of ash.", "Frost did not slow that of oak, but slowed that of ash."),
+    ("Training improved balance.", "Training did not improve strength but improved balance."),
+    (
+        "Nets reduced rust of pears in spring.",
+        "Rust of pears in spring was not reduced by lime but was reduced by nets.",
+    ),
+    ("Nets reduced bites at dawn.", "Nets did not reduce bites at noon, but did so at dawn."),
+    ("Beech was harmed by frost.", "Oak, unlike beech, was not harmed by frost."),
     ("", "Wax is effective."),
     ("Wax is effective.", ""),
 ]

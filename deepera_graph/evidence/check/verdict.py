@@ -30,7 +30,8 @@ from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.stores.words import WordIndex
-from deepera_graph.text.drift import hide_designs, turned_changes, turned_findings
+from deepera_graph.text.drift import turned_changes, turned_findings
+from deepera_graph.text.drift.parts import hide_designs
 from deepera_graph.text.words import GENERAL_STEMS, content_words, split_sentences, stem_verb
 from deepera_graph.usage import Usage
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.drift import OPPOSITES, WORD
+from deepera_graph.text.drift.parts import OPPOSITES, WORD
 from deepera_graph.text.words import stems
 
 LOOK_ALIKE, COUNTERFACTUAL, HOP, UNRELATED = NOISES = (
