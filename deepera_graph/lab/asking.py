@@ -1,6 +1,6 @@
 """Chat models that are asked for forms, within a budget and a limit, counted by what is asked."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Self, TypedDict, TypeVar
@@ -27,6 +27,7 @@ from deepera_graph.usage import CHARS_PER_TOKEN, HasUsage, Usage
 Model = Backend | BaseChatModel | str
 FilledT = TypeVar("FilledT", bound=ReplyModel)
 T = TypeVar("T")
+JobT = TypeVar("JobT")
 MAX_CONCURRENCY = 16
 _USAGE_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
 _UNUSABLE = "unusable"
@@ -139,14 +140,9 @@ def of_run(backend: Backend, number: int) -> Backend:
     return replace(backend, spec={**backend.spec, "run": number})
 
 
-def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run works in the loop of the model calls, and return what they give, in order."""
-    every = list(works)
-    return sending.run(ado_many(_await, every, max(1, len(every))))
-
-
-async def _await(work: Coroutine[Any, Any, T]) -> T:
-    return await work
+def run_together(do: Callable[[JobT], Awaitable[T]], jobs: Sequence[JobT]) -> list[T]:
+    """Do all jobs in the loop of the model calls, and return what comes of each, in order."""
+    return sending.run(ado_many(do, jobs, max(1, len(jobs))))
 
 
 class _Fill(LlmRole[_ChatTask, _ChatReply]):

@@ -33,7 +33,7 @@ class FilledShare(ReplyModel):
 
 
 def ask(chat, kind=FilledCount, talk=TALK):
-    return run_together([chat.ask("count", talk, kind)])[0]
+    return run_together(lambda one: chat.ask("count", one, kind), [talk])[0]
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def test_works_give_their_values_in_order():
         await asyncio.sleep(0.01 * (3 - value))
         return value
 
-    assert run_together(map(late, range(3))) == [0, 1, 2]
-    assert run_together([]) == []
+    assert run_together(late, range(3)) == [0, 1, 2]
+    assert run_together(late, []) == []
 
 
 def test_the_first_error_ends_all_works():
@@ -120,7 +120,7 @@ def test_the_first_error_ends_all_works():
         raise BackendError("gone")
 
     with pytest.raises(BackendError, match="gone"):
-        run_together([forever(), fail(), forever()])
+        run_together(lambda do: do(), [forever, fail, forever])
     assert ended == [True, True]
 
 

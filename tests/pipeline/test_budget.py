@@ -1,6 +1,7 @@
 """At the limit no new call starts, and what is done is kept."""
 
 import asyncio
+import time
 from collections import Counter
 from contextlib import suppress
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from deepera_graph import Budget, EvidenceReranker, SettingsError
 from deepera_graph.errors import BudgetError
-from deepera_graph.settings.budget import Meter, Tab
+from deepera_graph.settings.budget import Meter, Tab, ado_many, do_many
 from deepera_graph.usage import Usage
 from support.scripted import Script
 
@@ -196,3 +197,32 @@ def test_whatever_roles_do_no_more_calls_start_than_the_limit(
                 tab.close()
     assert n_started <= limit
     assert meter.spent.sent_calls == n_started - going.total()
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_where_a_budget_is_spent_nothing_more_begins_and_what_is_in_flight_ends(
+    in_loop: bool,
+) -> None:
+    begun, ended = list[int](), list[int]()
+
+    def work(job: int) -> None:
+        begun.append(job)
+        if job == 1:
+            raise BudgetError("spent")
+        time.sleep(0.05)
+        ended.append(job)
+
+    async def awork(job: int) -> None:
+        begun.append(job)
+        if job == 1:
+            raise BudgetError("spent")
+        await asyncio.sleep(0.05)
+        ended.append(job)
+
+    with pytest.raises(BudgetError, match="spent"):
+        if in_loop:
+            asyncio.run(ado_many(awork, range(40), 2))
+        else:
+            do_many(work, range(40), 2)
+    assert len(begun) < 10
+    assert set(ended) == set(begun) - {1}

@@ -83,7 +83,7 @@ class ChatGenerator:
 
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return the answers of the model."""
-        return run_together(self._answer(*task) for task in tasks)
+        return run_together(lambda task: self._answer(*task), tasks)
 
     async def _answer(self, question: str, passages: Sequence[str]) -> Produced:
         if not passages:
@@ -138,7 +138,7 @@ class LfsJudge:
 
     def judge_many(self, tasks: Sequence[ToJudge]) -> list[Verdict]:
         """Return a verdict on each answer, in the same order."""
-        return run_together(map(self._judge, tasks))
+        return run_together(self._judge, tasks)
 
     async def _judge(self, task: ToJudge) -> Verdict:
         if not task.answer.strip():

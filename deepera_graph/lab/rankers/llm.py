@@ -100,8 +100,8 @@ class PerPassage(ChatRanker, Generic[FilledT]):
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
         """Do what `rank` does for many questions at once."""
-        asked = [self._rate(question, one) for question, passages in jobs for one in passages]
-        ratings = iter(run_together(asked))
+        asked = [(question, one) for question, passages in jobs for one in passages]
+        ratings = iter(run_together(lambda pair: self._rate(*pair), asked))
         return [rank_by_score(passages, [next(ratings) for _ in passages]) for _, passages in jobs]
 
     async def _rate(self, question: str, passage: CandidatePassage) -> float:
@@ -220,7 +220,7 @@ class ListwiseLlm(ChatRanker):
 
     def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
         """Do what `rank` does for many questions at once; the windows of one follow each other."""
-        return run_together(self._rank(question, passages) for question, passages in jobs)
+        return run_together(lambda job: self._rank(*job), jobs)
 
     async def _rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         failed: dict[str, str] = {}
