@@ -268,3 +268,10 @@ RYE = "Rye yields better than oats."
 )
 def test_what_is_done_better_is_what_there_is_more_of(said, found, is_turned):
     assert bool(turned_findings(said, found)) == is_turned
+
+
+@pytest.mark.parametrize("whole", ["None of the samples cracked.", "No samples cracked in drying."])
+def test_none_of_some_things_is_no_such_thing(whole):
+    assert turned_findings("All samples cracked in drying.", whole)
+    assert turned_findings(whole, "Most samples cracked in drying.")
+    assert not turned_findings(whole, "None of the samples cracked in drying.")

@@ -88,7 +88,7 @@ def read_parts(text: str) -> tuple[ReadClause, ...]:
     counted = rf"\g<before>\g<fewer>\g<noun>\g<counted>\g<accident>{COUNTED}"
     text = PATTERNS["nouns"].sub(counted, text)
     text = PATTERNS["joined_nouns"].sub(rf"\g<before>\g<noun>{COUNTED}", text)
-    text = PATTERNS["joined_non"].sub(r"\1", text)
+    text = PATTERNS["none_of"].sub("no", PATTERNS["joined_non"].sub(r"\1", text))
     text = PATTERNS["described"].sub(rf"\g<before>\g<what>{COUNTED}", text)
     for one in split_sentences(hide_designs(text)):
         words = list_words(PATTERNS["not_only"].sub(" ", one.text))
