@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest, share_limits
+from deepera_graph.agents.run import (
+    AgentRun,
+    Event,
+    breaking_off,
+    made_by,
+    make_manifest,
+    share_limits,
+)
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
@@ -160,7 +167,9 @@ class EvidenceReranker:
             InputError: A question or a passage cannot be used; it names the job, from 1.
         """
         shared, usable = share_limits(config, self.effective_settings), _check_jobs(jobs)
-        return do_many(lambda job: self.rerank(*job, config=shared), usable, self.questions_at_once)
+        at_once = self.questions_at_once
+        with breaking_off(shared):
+            return do_many(lambda job: self.rerank(*job, config=shared), usable, at_once)
 
     async def abatch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None

@@ -1,15 +1,19 @@
 """How the graph of an agent is driven: its limits, its events, and where a run goes on."""
 
 import json
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from platform import python_version
 from threading import Event as Flag
+from threading import current_thread, main_thread
 from time import perf_counter
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from langchain_core.runnables import RunnableConfig, ensure_config
@@ -113,14 +117,39 @@ def share_limits(config: RunnableConfig | None, settings: AgentSettings) -> Runn
     """Return a config that several runs can share: one budget, one limit of calls for them all.
 
     A `max_concurrency` in the config counts where it is lower; what a runnable around this one has
-    set is kept.
+    set is kept. All of them end where one flag says that nobody waits, see `breaking_off`.
     """
     given = ensure_config(config)
     run = carried(given, settings.budget)
+    run = replace(run, broken_off=(*run.broken_off, Flag()))
     asked = given.get("max_concurrency")
     if asked and asked < settings.max_concurrency and run.limiter is None:
         run = replace(run, limiter=Limiter(asked))
     return carry(given, run)
+
+
+@contextmanager
+def breaking_off(shared: RunnableConfig) -> Iterator[None]:
+    """Let runs of a config of `share_limits` start no call once the block is left or interrupted.
+
+    The thread that is interrupted waits for all branches of a graph, also those that have not
+    begun, before it can say so: Ctrl-C itself has to.
+    """
+    flag, plain = carried(shared).broken_off[-1], signal.default_int_handler
+    is_ours = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is plain
+
+    def end(number: int, frame: FrameType | None) -> None:
+        flag.set()
+        plain(number, frame)
+
+    if is_ours:
+        signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        flag.set()
+        if is_ours:
+            signal.signal(signal.SIGINT, plain)
 
 
 class AgentRun(ABC, Generic[ResultT]):
@@ -166,18 +195,16 @@ class AgentRun(ABC, Generic[ResultT]):
         }
         self._n_steps, self._question = n_steps, given["question"]
         self._given: Mapping[str, Any] | None = given
-        self._broken_off = Flag()
-        shared = share_limits(config, settings)
-        run = carried(shared)
-        self._config = carry(shared, replace(run, broken_off=(*run.broken_off, self._broken_off)))
+        self._config = share_limits(config, settings)
         self._started = perf_counter()
         self._state: Mapping[str, Any] = {}
         self._is_over = False
 
     def finish(self, *, resume: bool = False) -> ResultT:
         """Run the graph, or what is left of it, and return the result."""
-        for event in self.stream(resume=resume):
-            last = event
+        with breaking_off(self._config):
+            for event in self.stream(resume=resume):
+                last = event
         found: ResultT = last["result"]
         return found
 
@@ -203,7 +230,7 @@ class AgentRun(ABC, Generic[ResultT]):
                     else:
                         yield from self._events(chunk)
             finally:
-                self._broken_off.set()
+                carried(self._config).broken_off[-1].set()
         yield {"event": "result", "result": self.result()}
 
     async def astream(self, *, resume: bool = False) -> AsyncIterator[Event]:
@@ -322,7 +349,8 @@ class Batched(ABC, Generic[JobT, ResultT]):
             InputError: One of them cannot be asked.
         """
         asked, shared = self.check(questions), self.share(config)
-        return do_many(partial(self._finish, shared), asked, self.questions_at_once)
+        with breaking_off(shared):
+            return do_many(partial(self._finish, shared), asked, self.questions_at_once)
 
     async def abatch(
         self, questions: Sequence[Any], *, config: RunnableConfig | None = None

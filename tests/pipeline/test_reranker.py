@@ -5,8 +5,11 @@ import copy
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -321,6 +324,34 @@ def test_a_stream_that_is_broken_off_starts_no_further_call():
         pass
     stream.close()
     assert backend.judge.calls <= 6  # two at once, when the first is told of and when it ends
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a signal for one thread")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda one: one.rerank(QUESTION, TEXTS), id="rerank"),
+        pytest.param(lambda one: one.batch([(QUESTION, TEXTS)] * 2), id="batch"),
+    ],
+)
+def test_what_is_interrupted_starts_no_further_call(ask):
+    def judge(task):
+        if len(begun) == 3:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        begun.append(task)
+        time.sleep(0.05)
+        return judged(0.9)
+
+    begun = []
+    reranker = EvidenceReranker(scripted_backend(judge), max_concurrency=2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ask(reranker)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(begun) <= 8
 
 
 # LangGraph never awaits the branches that wait for their turn when a run is cancelled.
