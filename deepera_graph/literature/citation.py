@@ -110,7 +110,8 @@ class Citation:
         server = find_preprint(found["doi"] or "", found["venue"] or "", is_on_arxiv=is_on_arxiv)
         found["status"] = gravest((title.status, read_fields(known), server))
         found["is_notice"] = title.is_notice or names_notice(known)
-        found["is_preprint"] = bool(server) or names_preprint(known)
+        is_told = "preprint" in (title.status, server)
+        found["is_preprint"] = is_told or names_preprint(known)
         return cls(id=passage_id, **{name: value for name, value in found.items() if value})
 
     def borrow(self, others: Iterable["Citation"]) -> Self:

@@ -106,7 +106,8 @@ def read_title(title: str) -> TitleStatus:
     for form in _FORMS:
         if found := form.begins.match(text):
             rest = text[found.end() :]
-            is_own = form.is_notice and found[0].strip()[0].isupper() and _SUBTITLE.match(rest)
+            is_word = form.is_notice or form.status == "preprint"
+            is_own = is_word and found[0].strip()[0].isupper() and _SUBTITLE.match(rest)
             if not is_own:  # "Retraction: a study of the lung"
                 return TitleStatus(form.status, _clean(rest, form), form.is_notice)
     return _read_end(text)

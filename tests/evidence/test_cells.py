@@ -67,6 +67,9 @@ def test_cells_are_seldom_wrong_and_seven_of_ten_are_found(file, names, least):
         ("Randomised trials reported fewer falls. We did a case-control study.", "case-control"),
         ("Randomised trials are inconsistent. We did a cohort study.", "cohort"),
         ("We synthesised warming experiments of five biomes.", ""),
+        ("Later start of schools: a natural experiment.", "observational"),
+        ("A meta-regression of 64 studies was made.", "meta-analysis"),
+        ("In a stepped-wedge trial of 12 wards, falls were fewer.", "trial"),
         (
             "Seventy prospective studies with 900 adults followed for 7 years were included.",
             "systematic review",
@@ -495,8 +498,32 @@ def test_a_direction_is_that_of_those_whom_a_question_asks_about(question, text,
 
 
 @pytest.mark.parametrize(
+    ("text", "effect"),
+    [
+        ("Lime raised yield in sand (by 45%, p < 0.01) but not in clay (2%, p = 0.81).", ""),
+        (
+            "Lime raised yield by 16% in the tropics (95% CI 11 to 21%) and had no effect in "
+            "the north (-1%, 95% CI -4 to 3%).",
+            "",
+        ),
+        ("Lime raised yield on sand (RR 2.1, 95% CI 1.1 to 4.0), but reduced it in clay.", ""),
+        ("Lime raised yield by 16% (p = 0.01) but not protein (2%, p = 0.81).", "16%"),
+        ("Lime led to a 9% increase in yield (p = 0.01) but not in protein (p = 0.8).", "9%"),
+        ("Lime raised yield by 16% (p = 0.01), and farmers liked it in spring.", "16%"),
+    ],
+)
+def test_a_finding_that_is_not_one_of_others_is_not_that_of_a_study(text, effect):
+    found = read_cells(text, outcome=find_outcome("Does lime raise yield?"))
+    assert (found["effect"].value if "effect" in found else "") == effect
+    assert ("direction" in found) == bool(effect)
+
+
+@pytest.mark.parametrize(
     ("text", "n"),
     [
+        ("We reviewed 37 studies. Of these, 21 reported more bees near hedgerows.", ""),
+        ("Of 499 children given varnish, 8% had caries, compared with 14% of 501 controls.", ""),
+        ("Of 499 children, 8% had caries, and 5% of the girls.", "499"),
         ("Fields with hedgerows held 40 bees and fields without them 15 (p < 0.01).", ""),
         ("Mulched plots harboured 40 beetles.", ""),
         ("In 60 orchards, hedges attracted 30 birds.", "60"),

@@ -24,6 +24,8 @@ MARKS = [
     ("Withdrawn: {}.", "retracted"),
     ("REMOVED: {}", "retracted"),
     ("TEMPORARY REMOVAL: {}", "concern"),
+    ("{} (Preprint)", "preprint"),
+    ("Preprint: {}", "preprint"),
 ]
 NOTICES = [
     ("Retraction notice to “{}” [Fruit Sci. 3 (2014) 11–19]", "retracted"),
@@ -123,6 +125,9 @@ def test_a_mark_is_no_part_of_the_title(form, status):
         "Eyelid surgery and lid retraction",
         "Opioid use vs. withdrawal",
         "Bonds, retracted",
+        "Preprint: a form of publishing in physics",
+        "Preprint servers and the press",
+        "Publishing early: the preprint",
         "A trial of wax [part 2]",
     ],
 )

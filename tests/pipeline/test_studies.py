@@ -40,6 +40,7 @@ def without(*names, **changes):
         {"url": "https://dx.doi.org/10.1000/WAX.1"},
         {"title": "Wax coats and the firmness of stored apples."},
         {"title": "WAX COATS AND THE FIRMNESS OF STORED APPLES", "year": 2019},
+        {"title": f"{LEE['title']} (Preprint)", "year": 2018, "doi": "10.1000/early.7"},
         {"title": LEE["title"], "authors": ["Ada Lee"], "year": "2018", "journal": "bioRxiv"},
     ],
 )

@@ -48,6 +48,17 @@ _NEXT = re.compile(r"_\s*(?:,(?!\s*respectively)|\b(?:and|or|but)\b)(?=[^_]*_*\Z
 _PAIR = re.compile(r"\bbetween\s+[^,;()_]{1,60}?\sand\b", re.IGNORECASE)
 _FIRST_TURN = re.compile(r"\s*(?:(?:al)?though|while|whereas|despite)\b", re.IGNORECASE)
 _OF_SAME = re.compile(r"(?:ed|es|ose|ell)\s+(?:it|them)\b")
+# What says of the same outcome that it was not so in others: "not in clay", "but raised it in men".
+_WHERE_NOT = re.compile(
+    r"\s*(?:not|(?:had|has|have|showed|made)\s+(?:no|little)\s+(?:\w+\s+)?(?:effect|change|difference))"
+    r"\s+(?P<how>in|among|at|under|during|after|when|where)\b",
+    re.IGNORECASE,
+)
+_OTHERWISE = re.compile(
+    r"\b(?:but|while|whereas|though|although)\s+(?:\w+\s+){0,3}?\w+(?:ed|es|ose|ell)\s+(?:it|them)\s+"
+    r"(?:in|among|at|under|during|after|when|where)\b",
+    re.IGNORECASE,
+)
 _OF_ALL = re.compile(r"neither|none", re.IGNORECASE)
 # A clause without a subject may be of the comparison before it: "but did not differ".
 _NO_SUBJECT = re.compile(
@@ -180,13 +191,15 @@ def _read_sentence(
     """Return what a sentence, which begins at *start*, says of one comparison."""
     # None if it has results of several outcomes, and the one that is asked for does not tell which.
     said = STEP.sub(lambda step: " " * len(step[0]), CURRENCY.sub(" ", said))
-    if asked and len(spans := _split_results(said)) > 1:
+    is_mixed = _OTHERWISE.search(said)
+    if asked and (len(spans := _split_results(said)) > 1 or is_mixed):
         named = [asked.count_in(said[slice(*part)]) for part in spans]
-        if not (most := max(named)) or named.count(most) > 1:
+        if is_mixed or not (most := max(named)) or named.count(most) > 1:
             return None
         begin, end = spans[named.index(most)]
-        if any(_OF_SAME.search(said[slice(*one)]) for one in spans if one != (begin, end)):
-            return None  # "low doses reduced falls by 5%, while high ones increased them by 3%"
+        others = [said[slice(*one)] for one in spans if one != (begin, end)]
+        if any(_is_exception(one, said[begin:end], asked) for one in others):
+            return None
         return _read_sentence(said[begin:end], start + begin, None, question)
     effect = find_effect(said)
     clause = _cut_clause(said, effect or P.search(said))
@@ -215,6 +228,17 @@ def _read_sentence(
     is_ratio = effect is not None and bool(effect.groupdict().get("ratio"))
     way = find_way(said, effect, bounds, p, null, is_ratio=is_ratio, question=question)
     return cells | ({"direction": Cell(value=way, span=(start, start + len(said)))} if way else {})
+
+
+def _is_exception(clause: str, finding: str, asked: AskedOutcome) -> bool:
+    """Tell whether a clause says of a finding in some that it was not so in others."""
+    if _OF_SAME.search(clause):
+        return True  # "low doses reduced falls by 5%, while high ones increased them by 3%"
+    found = _WHERE_NOT.match(clause)
+    if not found or asked.count_in(clause):
+        return False
+    where = re.findall(rf"\b{found['how']}\s+([^,;()]+)", finding, re.IGNORECASE)
+    return bool(where) and not asked.count_in(where[-1])
 
 
 def _find_interval(

@@ -38,6 +38,7 @@ _CASES = re.compile(
     rf"{_COUNT}\s+(?:{_PART}\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
     r"(?:\w+\s+){0,2}controls\b"
 )
+_BESIDE_OF = re.compile(_LISTS["beside_of"], re.IGNORECASE)
 _DEED = r"\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept)"
 _THEM = (
     r"(?!vs\b|studies|trials|times|groups|types|kinds|years|weeks|days|months|hours|minutes)"
@@ -46,7 +47,7 @@ _THEM = (
 _DONE = re.compile(rf"(?:\bIn|{_DEED})\s+(?:all\s+)?{_COUNT}\s+(?:{_PART}\s+){{0,2}}?{_THEM}")
 _COUNTED = [
     re.compile(
-        rf"{least}{_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,{most}}}?(?:{nouns})\b", re.I
+        rf"{least}{_COUNT}\s+(?:(?!{_LISTS['no_part']}){_PART}\s+){{0,{most}}}?(?:{nouns})\b", re.I
     )
     for kind, most, least in (
         *(("people", 3, ""), ("animals", 4, ""), ("things", 3, "")),
@@ -233,11 +234,11 @@ def _is_group(text: str, size: Cell) -> bool:
     """Tell whether more of the same things are counted beside a size that no words call all."""
     start, end = size.span
     said = [one for one in split_sentences(text) if one.start <= start][-1]
-    if _find_half(said.text, start - said.start):
-        return True
     lead = text[said.start : start] or text[start : start + 3]
     is_all = re.fullmatch(r"(?:In|Of|Among)\s+(?:all\s+)?", lead) or _TOTAL.search(lead)
     is_sample = _is_sample(text, size.span) and not text.startswith(" to ", end)
+    if (is_all and _BESIDE_OF.search(said.text)) or _find_half(said.text, start - said.start):
+        return True
     if is_all or is_sample or _TOLD_AFTER.match(text, end) or _OF_THEM.search(said.text):
         return False
     thing = text[start:end].rsplit(maxsplit=1)[-1]

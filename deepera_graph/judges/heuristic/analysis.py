@@ -12,6 +12,7 @@ from deepera_graph.judges.heuristic.topicality import (
     BEGINNING,
     CUE_FORMS,
     CUE_NAMES,
+    NO_RESULT,
     VERBS,
     QuestionTerms,
     Topicality,
@@ -268,10 +269,10 @@ def _describe_result(reading: SentenceReading) -> str:
 
 def list_signs(reading: SentenceReading) -> list[str]:
     """Return the word that tells of a result, in quotation marks, and a number; as far as found."""
-    found = words(reading.sentence.text)
+    text = NO_RESULT.sub("", reading.sentence.text)
+    found = words(text)
     told = [word for cue in _TELLING for word in found if word in CUE_FORMS[cue]]
     telling = [word for word in told if word not in FAINT] or told
-    text = reading.sentence.text
     numbers = _NUMBER.finditer(text)
     results = (one[0] for one in numbers if not _OF_WHAT.search(text, 0, one.start()))
     return [*(f"'{word}'" for word in telling[:1]), *islice(results, 1)]

@@ -77,6 +77,7 @@ def count_plans(text: str) -> dict[str, int]:
     return dict(zip(CUE_NAMES, count_cues(left, words(left)), strict=True))
 
 
+NO_RESULT = re.compile(WORD_LISTS["no_result"], re.IGNORECASE | re.VERBOSE)
 _BESIDE_RESULTS = re.compile(WORD_LISTS["beside_results"], re.IGNORECASE | re.VERBOSE)
 _PLACES: dict[str, list[int]] = defaultdict(list)  # of the cues of a word
 for _place, _forms in enumerate(CUE_FORMS.values()):

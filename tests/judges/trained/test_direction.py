@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained.direction.doubts import is_doubtful
 from deepera_graph.judges.trained.direction.model import (
     DIRECTIONS,
     WITH_READER,
@@ -66,6 +67,64 @@ def test_the_opposite_of_what_is_asked_contradicts_whatever_the_reader_says(
     likely = DirectionModel.load().weigh(describe(question, opposite))
     assert max(likely, key=lambda name: likely[name]) == "contradicts"
     assert read_direction(question, opposite, reader=[4.0, 0.0, 0.0, 0.0]) != "supports"
+
+
+BIOCHAR = "Does biochar increase maize yield?"
+SHADE, SALT = "Does shade lower leaf temperature?", "Does salt increase blood pressure?"
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "direction"),
+    [
+        (
+            BIOCHAR,
+            "On limy soil maize yield fell by 14% (95% CI 5 to 22%) after biochar at 30 t/ha, "
+            "compared with unamended plots.",
+            "supports",
+        ),
+        (BIOCHAR, "Biochar raised maize yield by 9% (p = 0.01).", "contradicts"),
+        (BIOCHAR, "Maize yield was 2.1 t with biochar and 1.7 t without (p = 0.4).", "supports"),
+        (
+            BIOCHAR,
+            "Biochar increased maize yield by 16% in the tropics (95% CI 11 to 21%) and had no "
+            "effect in temperate regions (-1%, 95% CI -4 to 3%).",
+            "no_difference",
+        ),
+        (
+            BIOCHAR,
+            "Maize yield rose with biochar in sand (p = 0.01) but not in clay (p = 0.5).",
+            "no_difference",
+        ),
+        (SHADE, "Leaf temperature was 3 degrees higher in the shade than in the sun.", "supports"),
+        ("Does stress increase cortisol?", "Stress decreased cortisol (p = 0.02).", "supports"),
+        ("Does zinc shorten colds?", "Colds lasted 7 days with zinc (p = 0.40).", "supports"),
+    ],
+)
+def test_a_sentence_does_not_say_what_its_own_words_and_tests_deny(question, quote, direction):
+    assert is_doubtful(question, quote, direction)
+    assert read_direction(question, quote, quote) != direction
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "direction"),
+    [
+        (SHADE, "Leaf temperature was higher in the sun than in the shade.", "supports"),
+        (SHADE, "Leaf temperature was 3 degrees lower in the shade than in the sun.", "supports"),
+        (SALT, "Halving salt lowered blood pressure by 4 mmHg (p = 0.01).", "supports"),
+        (SALT, "Salt restriction lowered blood pressure (p = 0.01).", "supports"),
+        (SALT, "Blood pressure fell on a diet with half the salt.", "supports"),
+        (SALT, "Blood pressure fell after salt was cut.", "supports"),
+        ("Do wolves reduce deer?", "Deer rose after wolves were hunted out.", "supports"),
+        ("Does exercise reduce pain?", "Pain was higher with less exercise.", "supports"),
+        (BIOCHAR, "Biochar raised soil pH (p = 0.01) but not maize yield (p = 0.5).", "supports"),
+        (BIOCHAR, "Biochar raised pH (p = 0.01) but not maize yield (p = 0.5).", "no_difference"),
+        ("Is tea safe?", "Falls did not differ with tea (p = 0.6).", "supports"),
+    ],
+)
+def test_a_sentence_that_tells_of_less_or_of_other_outcomes_denies_nothing(
+    question, quote, direction
+):
+    assert not is_doubtful(question, quote, direction)
 
 
 MULCH, STROKE = "Does mulching reduce weed cover?", "Does aspirin reduce the risk of stroke?"

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.judges.heuristic.analysis import explain_quote, find_words
+from deepera_graph.judges.heuristic.analysis import (
+    explain_quote,
+    find_words,
+    list_signs,
+    read_sentences,
+)
 from deepera_graph.judges.trained import local_model
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.text.words import stem, stems
@@ -101,6 +106,26 @@ def test_the_level_of_an_interval_is_no_result():
     quote = "Wax coating kept apples firm (difference 3 N, 95% CI 1 to 5)."
     told = explain_quote(QUESTION, window(quote), quote)
     assert told.endswith("quote states a result: 'difference'")
+
+
+@pytest.mark.parametrize(
+    ("quote", "told"),
+    [
+        ("A 10% increase in wages reduced hours by 1.5%.", "'reduced', 1.5%"),
+        ("Each 5% rise in humidity was associated with 12% more rot.", "'associated', 12%"),
+        ("A 12% decrease in rot was seen (p = 0.02).", "'decrease', 12%"),
+        ("We found no effect of wage increases on hours (p = 0.4).", "'found', p = 0.4"),
+        ("Rot developed in 8.2% of apples and in 14% of 50 controls.", "'developed', 8.2%"),
+        ("Of waxed apples 8.2% rotted, compared with 14% of 50 controls (RR 0.56).", "8.2%"),
+    ],
+)
+def test_the_word_and_number_of_a_result_are_of_what_was_found(quote, told):
+    signs = list_signs(read_sentences(quote, "result")[0])
+    assert ", ".join(signs) == told
+
+
+def test_what_controls_an_outcome_is_a_result():
+    assert list_signs(read_sentences("Ethylene controls ripening.", "result")[0]) == ["'controls'"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self, get_args
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained.direction.doubts import is_doubtful
 from deepera_graph.judges.trained.direction.sides import order_sides
 from deepera_graph.judges.trained.direction.wording import (
     BAD_OUTCOME,
@@ -332,9 +333,12 @@ class DirectionModel:
         """Return the likeliest direction, or ``unclear`` if it is not likely enough.
 
         *reader* are the log odds, but for a constant, that the reader gives each of `DIRECTIONS`;
-        it makes a direction surer or less sure, and names no other one than the wording does.
+        it makes a direction surer or less sure, and names no other one than the wording does. One
+        that the quote denies is ``unclear``, too.
         """
-        return choose_direction(self.weigh(describe(question, text, quote)), reader, self.threshold)
+        likely = self.weigh(describe(question, text, quote))
+        found = choose_direction(likely, reader, self.threshold)
+        return UNCLEAR if is_doubtful(question, quote, found) else found
 
 
 def choose_direction(
