@@ -365,7 +365,8 @@ def describe_build(report: BuildReport, base: Path) -> str:
         "there before": report.unchanged,
         "embedded": report.embedded,
     }
-    done = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "nothing new"
+    none = "nothing new" if report.read else "nothing new, as no record was found"
+    done = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or none
     lines = [f"{count(report.papers, 'paper')} in {base}: {done}"]
     lines += [f"  {n:>9} {kind.replace('_', ' ')}" for kind, n in report.problems.items()]
     return "\n".join(lines)

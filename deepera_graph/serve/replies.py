@@ -23,7 +23,17 @@ EVENTS = "text/event-stream"
 _SHOULD = re.compile(r"^(?:Input|List|String|Dictionary) should")
 _COUNTED = ("too_long", "too_short", "string_too_long", "string_too_short")
 _FORMS = frozenset(  # of a place in a body: where it is, and forms one of which fits
-    {"body", "str", "int", "float", "dict[str,any]", "GivenPassage", "documents form", "texts form"}
+    {
+        "body",
+        "str",
+        "int",
+        "float",
+        "dict[str,any]",
+        "GivenPassage",
+        "GivenFile",
+        "documents form",
+        "texts form",
+    }
 )
 
 
@@ -43,6 +53,8 @@ def _say(name: str, problems: Sequence[Mapping[str, Any]], known: list[str], wha
     if problem["type"] == "missing":
         return f"{name} is missing"
     if problem["type"] == "extra_forbidden":
+        if name != str(problem["loc"][-1]):  # in a part of the form, whose fields are not *known*
+            return f"unknown {what} {name!r}"
         hint = suggest_name(name, known) or f"it takes {', '.join(known) or 'none'}"
         return f"unknown {what} {name!r}; {hint}"
     said = (_SHOULD.sub("must", one["msg"].removeprefix("Value error, ")) for one in problems)
@@ -57,9 +69,15 @@ _OTHER_NAMES = {**_OLD_NAMES, "top_n": "n"}  # the last is what rerank clients s
 
 
 def rename_fields(plain: dict[str, Any], known: Collection[str]) -> tuple[dict[str, Any], str]:
-    """Return plain data with fields as the form calls them, and a note if a name was an old one."""
+    """Return plain data with fields as the form calls them, and a note if a name was an old one.
+
+    Raises:
+        InputError: A field is given by both of its names.
+    """
     notes = []
     for name, new in _OTHER_NAMES.items():
+        if {name, new} <= plain.keys() and new in known and name not in {*known, *_OLD_NAMES}:
+            raise InputError(f"give {new} or {name}, which are the same, not both")
         if name in plain and name not in known and new in known and new not in plain:
             plain = {new if name == one else one: value for one, value in plain.items()}
             if name in _OLD_NAMES:

@@ -52,6 +52,7 @@ def test_json_is_for_programs(library):
 @pytest.mark.parametrize("given", ["n\n", ""])
 def test_nothing_is_deleted_without_a_yes(library, given):
     result = library("delete", "papers", given=given)
+    assert "nothing was changed; with --yes" in result.output
     assert result.exit_code == 1
     assert "Delete 'papers' with its 2 passages?" in result.stderr
     assert "papers" in library("list").stdout

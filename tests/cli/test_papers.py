@@ -108,6 +108,16 @@ def test_bad_records_are_told_and_the_code_is_1(deepera, tmp_path):
     assert "1 bad line" in result.output
 
 
+def test_a_file_without_a_record_is_told(deepera, tmp_path):
+    (tmp_path / "p.ris").write_text("TY  - JOUR\nTI  - Tea\nDO  - 10.5555/tea\nER  - \n")
+    base = tmp_path / "b.papers"
+    for given in ([], ["--form", "bibtex"]):
+        told = deepera("papers", "build", tmp_path / "p.ris", "-l", base, *given)
+        assert ("no record was found" in told.output) == bool(given)
+    again = deepera("papers", "build", tmp_path / "p.ris", "-l", base)
+    assert "1 there before" in again.output
+
+
 def test_a_missing_base_says_what_makes_one(deepera, tmp_path):
     result = deepera("papers", "search", "x", "-l", str(tmp_path / "no.papers"))
     assert result.exit_code == 2

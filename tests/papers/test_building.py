@@ -104,6 +104,29 @@ def test_a_build_that_was_killed_goes_on_to_the_same_base(tmp_path):
         assert everything(resumed) == everything(whole)
 
 
+def test_a_file_is_read_again_after_a_change_amid_it_that_keeps_its_length(tmp_path):
+    papers = [
+        {"id": f"p{n}", "title": f"Study {n}", "year": 2019, "abstract": "logs " * 100}
+        for n in range(900)
+    ]
+    source = write_lines(tmp_path / "p.jsonl", papers)
+    PaperBase.build(tmp_path / "b.papers", source).close()
+    papers[450]["year"] = 2020
+    write_lines(source, papers)
+    with PaperBase.build(tmp_path / "b.papers", source) as base:
+        assert (base.report.added, base.report.updated, base.report.unchanged) == (0, 1, 899)
+        assert base.get("p450").year == 2020
+
+
+def test_a_file_that_was_read_in_a_wrong_form_is_read_again_in_another(tmp_path):
+    source = tmp_path / "a.bib"
+    source.write_text("@article{a, title={Tea}, author={Lee, A.}, doi={10.5555/tea}}")
+    with PaperBase.build(tmp_path / "b.papers", source, form="openalex") as base:
+        assert base.get("10.5555/tea").authors == ()
+    with PaperBase.build(tmp_path / "b.papers", source) as base:
+        assert base.get("10.5555/tea").authors == ("A. Lee",)
+
+
 def test_a_file_that_was_read_is_not_read_again_and_more_papers_are_added(tmp_path):
     papers = invent_papers(300)
     first, more = papers[:200], papers[200:]

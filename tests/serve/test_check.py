@@ -121,6 +121,8 @@ def test_verdicts_come_event_by_event(site):
         ({"manuscript": TEXT.replace("[1]", "[1, 2, 3, 4]")}, "may have 3 pairs"),
         ({"references": as_file("refs.pdf", "a")}, "a file must be one of .bib"),
         ({"manuscrpt": "x"}, "did you mean 'manuscript'?"),
+        ({"manuscript": {"name": "x.md"}}, "; manuscript.content is missing"),
+        ({"references": {**as_file("x.bib", "a"), "text": ""}}, "unknown field 'references.text'"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_manuscript_is_told(site, given, message):
@@ -129,6 +131,8 @@ def test_what_is_wrong_with_a_manuscript_is_told(site, given, message):
     assert message in told.json()["error"]["message"]
     assert "/tmp" not in told.text
     assert "--bib" not in told.text
+    assert "GivenFile" not in told.text
+    assert "references.text'; it takes" not in told.text
 
 
 def test_references_in_a_file_of_a_long_name_are_read(site):
@@ -154,5 +158,11 @@ def test_a_check_is_exported_in_every_form(site):
     for form in ("text", "markdown", "html", "csv", "json"):
         told = site.post("/v1/export", json={"result": plain, "format": form})
         assert told.text == export_check(CheckReport.from_dict(plain), form)
+    for asked, said in (
+        ({"format": "bibtex"}, "format must be one of 'text'"),
+        ({"format": "csv", "threshold": 0.0}, "threshold goes with a result of /v1/evidence"),
+    ):
+        told = site.post("/v1/export", json={"result": plain, **asked})
+        assert (told.status_code, said in told.json()["error"]["message"]) == (422, True)
     bad = site.post("/v1/export", json={"result": {**plain, "format": 9}, "format": "csv"})
     assert (bad.status_code, "none of /v1/check" in bad.text) == (422, True)

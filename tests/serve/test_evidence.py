@@ -75,6 +75,7 @@ def test_a_stream_ends_with_the_result_that_is_given_at_once(server):
         ({"n": 0}, 422, "n must be greater than or equal to 1, got 0"),
         ({"question": None, "query": "q"}, 422, "; unknown field 'query'"),
         ({"tresholt": 0.5}, 422, "unknown field 'tresholt'; did you mean 'threshold'?"),
+        ({"n": 1, "top_n": 2}, 422, "give n or top_n, which are the same, not both"),
         ({"threshold": True}, 422, "threshold must be a valid number"),
         ({"passages": [5]}, 422, "passages.0 must be a valid string or a valid dict"),
         ({"passages": None, "library": "none"}, 404, "'none'"),

@@ -228,7 +228,7 @@ async def test_a_result_is_tabulated_as_the_line_is_drawn(page):
 async def test_a_table_that_cannot_be_made_is_told(page):
     plain = describe_result(result_of(), whole=True)
     for asked, word in (
-        ({"result": plain, "format": "pdf"}, "'pdf'"),
+        ({"result": plain, "format": "pdf"}, "format must be one of 'markdown'"),
         ({"result": plain, "columns": ["n", "N"]}, "columns must be"),
         ({"result": plain, "format": "svg"}, "a map needs a question of yes or no"),
     ):

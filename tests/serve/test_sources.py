@@ -147,6 +147,7 @@ def test_an_empty_collection_gives_no_passages(library):
         ({"source": "papers", "where": {"yaer": 3}}, 422, "'yaer'"),
         ({"passages": ["a"], "where": {"year": 3}}, 422, "where"),
         ({"source": "paper"}, 404, "'papers'"),
+        ({"source": "papers,pubmed"}, 422, "'papers' is no service of literature"),
     ],
 )
 def test_what_cannot_be_searched_is_named(library, given, status, word):
@@ -214,6 +215,13 @@ def test_services_of_literature_are_searched_if_they_are_on(literature):
     assert [one["source"] for one in ask(literature, source="openalex").json()["sources"]] == [
         "openalex"
     ]
+
+
+def test_a_check_does_not_call_the_papers_an_unknown_source(library):
+    asked = {"manuscript": "Wax works [1].\n\n# References\n\n1. Lund A. Wax.", "source": "papers"}
+    told = library.post("/v1/check", json=asked)
+    message = "'papers' is no service of literature, and is searched by itself alone"
+    assert (told.status_code, told.json()["error"]["message"]) == (422, message)
 
 
 def test_a_service_that_is_not_on_is_not_asked(literature):

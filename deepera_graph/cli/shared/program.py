@@ -258,7 +258,8 @@ class _Commands(_Group):
                 asked = context.command_path if context else self.program.name
                 say(f"{_plain_message(error, given)} (see {asked} --help)")
             code = error.exit_code
-        except typer.Abort:
+        except typer.Abort:  # a question that was not answered with yes
+            say("nothing was changed; with --yes it is not asked")
             code = SOME_FAILED
         sys.exit(code if isinstance(code, int) else OK)
 

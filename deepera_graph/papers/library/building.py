@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from deepera_graph.papers.library.vectors_kept import open_vectors
 from deepera_graph.papers.library.writing import Writer
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.stores.embeddings import check_units
-from deepera_graph.text.jsonl import hash_ends
 
 BATCH_SIZE = 2_000
 MOST_TOLD = 20  # problems of a kind that are named
@@ -92,7 +91,7 @@ def import_files(
     """Read files into a base; a file that was read whole before is not read again."""
     importing.check_form(form)
     paths = [Path(one) for one in sources]
-    identities = [identify(path) for path in paths]
+    identities = [identify(path, form) for path in paths]
     tallies = [
         _import_file(writer, *one, form=form, batch_size=batch_size, on_progress=on_progress)
         for one in zip(paths, identities, strict=True)
@@ -157,12 +156,14 @@ def _put(writer: Writer, one: PaperRecord | ImportProblem, place: int, tally: _T
         tally.outcomes[outcome] += 1
 
 
-def identify(path: Path) -> str:
-    """Return what a file is known by again: its size, and the hash of its beginning and end."""
+def identify(path: Path, form: Form | None) -> str:
+    """Return what a file is known by again: the hash of all it holds, and a form that is named."""
     try:
-        return f"{path.stat().st_size}-{hash_ends(path, blake2b(digest_size=16))}"
+        with path.open("rb") as file:
+            known = file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    return known if form is None else f"{known}-{form}"
 
 
 def embed_papers(

@@ -147,6 +147,9 @@ class Sources:
             return [*self._services.values()]
         for one in wanted:
             if one not in self._services:
+                if one in self._held.bases:
+                    told = f"{one!r} is no service of literature, and is searched by itself alone"
+                    raise RequestRefusedError(422, "input", told)
                 known = ", ".join(map(repr, self.names)) or "none"
                 message = f"unknown source {one!r:.80}; available: {known}"
                 raise RequestRefusedError(404, "missing", message)

@@ -40,6 +40,7 @@ from deepera_graph.serve.config import RequestLimits
 from deepera_graph.serve.reading import PlainRoute
 from deepera_graph.serve.replies import RequestRefusedError, reply
 from deepera_graph.serve.traffic import Gate, in_time, note_of
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.text.records import LINES, REFERENCES, TABLES
 
 FOLDER: Final = "/page/"
@@ -264,11 +265,15 @@ def _export(asked: ExportRequest) -> Response:
 
 
 def _export_check(asked: ExportRequest) -> Response:
+    if asked.threshold is not None:
+        raise RequestRefusedError(422, "input", "threshold goes with a result of /v1/evidence")
+    check_choice("format", asked.format, get_args(CheckFormat))
     report = _read_plain(CheckReport, asked.result, "/v1/check")
     return _give(export_check(report, asked.format), asked.format)  # type: ignore[arg-type]  # checks it
 
 
 def _tabulate(asked: TableRequest) -> Response:
+    check_choice("format", asked.format, get_args(TableFormat))
     table, format = EvidenceTable.of_result(_read_result(asked), asked.columns), asked.format
     return _give(export_table(table, format), format)  # type: ignore[arg-type]  # checks it
 
