@@ -126,6 +126,18 @@ def test_a_saver_without_a_thread_is_named(config):
             run()
 
 
+def test_numbers_of_numpy_among_metadata_are_saved():
+    numpy = pytest.importorskip("numpy")
+    metadata = {"year": numpy.int64(2019), "more": [{"share": numpy.float32(0.5)}]}
+    metadata |= {"open": numpy.bool_(1), "name": numpy.str_("a")}
+    passages = [{"text": "Text 1.", "metadata": metadata}]
+    reranker = EvidenceReranker("local", checkpointer=InMemorySaver())
+    first, again = (asked(reranker, passages) for _ in range(2))
+    assert first.passages == again.passages
+    assert first.passages[0].metadata == metadata
+    assert type(metadata["year"]) is numpy.int64
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_thread_of_other_settings_or_of_another_backend_is_refused(is_async):
     saver = InMemorySaver()
