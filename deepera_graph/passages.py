@@ -22,6 +22,7 @@ TEXT_FIELDS = (
     "segment", "body",
 )  # fmt: skip
 ID_FIELDS = ("id", "_id", "docid")
+_SCALARS = (*"biufU",)  # NumPy's kinds of numbers, truth values and texts
 RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # of the first stage, in metadata
 
 
@@ -161,7 +162,7 @@ def _after_space(text: str, start: int, end: int) -> int:
 def _read(item: PassageLike, place: int) -> Document:
     if isinstance(item, Document):
         known = dict(zip(RETRIEVAL_KEYS, retrieval_place(item, place - 1), strict=True))
-        metadata = {**deepcopy(item.metadata), **known}
+        metadata = {**_copy(item.metadata), **known}
         return Document(id=item.id, page_content=item.page_content, metadata=metadata)
     if isinstance(item, str):
         metadata = {"retrieval_rank": place, "retrieval_score": None}
@@ -188,8 +189,20 @@ def _read_mapping(item: Mapping[str, Any], place: int) -> Document:
     return Document(
         id=name,
         page_content=_check_text(text, place),
-        metadata={**deepcopy({**fields, **(metadata or {})}), **known},
+        metadata={**_copy({**fields, **(metadata or {})}), **known},
     )
+
+
+def _copy(value: Any) -> Any:
+    """Copy metadata whole; NumPy's scalars become Python's, as a checkpointer saves no others."""
+    if type(value) is dict:
+        return {name: _copy(one) for name, one in value.items()}
+    if type(value) is list:
+        return [*map(_copy, value)]
+    is_scalar = getattr(value, "shape", None) == ()
+    if is_scalar and getattr(getattr(value, "dtype", None), "kind", None) in _SCALARS:
+        return value.item()
+    return deepcopy(value)
 
 
 def _take_id(fields: dict[str, Any]) -> object:

@@ -24,7 +24,7 @@ from deepera_graph.pipeline.state import (
     read_outcome,
 )
 from deepera_graph.schema import EVIDENCE, POSSIBLE, Band, Direction
-from deepera_graph.text.jsonl import to_plain
+from deepera_graph.text.jsonl import format_json, to_plain
 from deepera_graph.text.questions import count_directions, count_positions
 from deepera_graph.usage import HasUsage, Usage
 
@@ -328,7 +328,7 @@ class RerankResult(HasUsage):
 
     def to_json(self) -> str:
         """Return JSON that `from_json` reads, see `to_dict`."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+        return format_json(self.to_dict(), indent=None, allow_nan=False).rstrip()
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:

@@ -292,6 +292,11 @@ class AgentRun(ABC, Generic[ResultT]):
         if resume and not self._has_saver:
             raise SettingsError(f"resume=True needs a checkpointer, and this {self.kind} has none")
         given = self._config
+        if self._has_saver and "thread_id" not in given.get("configurable", {}):
+            raise SettingsError(
+                f"this {self.kind} has a checkpointer, so a run needs a thread: "
+                "config={'configurable': {'thread_id': '...'}}"
+            )
         n_threads = self._n_threads(given.pop("max_concurrency", None), in_loop=in_loop)
         if n_threads is not None:
             given["max_concurrency"] = n_threads

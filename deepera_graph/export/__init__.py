@@ -62,6 +62,11 @@ def export_result(
     check_choice("format", format, get_args(ExportFormat))
     if format == "json":
         return format_json(describe_result(result, whole=True))
+    written = _write(result, format, whole=whole, studies=studies)
+    return written.encode("utf-8", "replace").decode()  # a lone surrogate has no bytes
+
+
+def _write(result: RerankResult, format: ExportFormat, *, whole: bool, studies: str) -> str:
     if format == "html":
         outcome, answer = describe_outcome(result), _describe_answer(result)
         return evidence_page(result, outcome=outcome, answer=answer, studies=studies)

@@ -96,7 +96,9 @@ class Citation:
         """
         known: dict[str, Any] = {}
         for key, value in metadata.items():
-            known.setdefault(re.sub(r"[\W_]", "", str(key)).lower(), value)
+            to_list = getattr(value, "tolist", None)  # NumPy's arrays, as of a column of lists
+            plain = to_list() if callable(to_list) else value
+            known.setdefault(re.sub(r"[\W_]", "", str(key)).lower(), plain)
         if known.keys() <= _OF_RETRIEVAL:
             return cls(id=passage_id)
         found: dict[str, Any] = {}

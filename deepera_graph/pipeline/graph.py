@@ -177,6 +177,11 @@ def check_parts(backend: Backend, settings: Settings, cache: JudgementCache | No
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
     if cache is not None:
+        if not isinstance(cache, JudgementCache):
+            raise SettingsError(
+                f"cache must be a JudgementCache, e.g. JudgementCache(Path('judgements.db')), "
+                f"got {cache!r:.80}"
+            )
         backend.fingerprint()  # it says why, if a backend cannot be told from others
 
 

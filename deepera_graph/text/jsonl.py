@@ -178,8 +178,12 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def format_json(value: Any, *, indent: int | None = 2, allow_nan: bool = True) -> str:
-    """Return a JSON value as text, with its line feed; what a terminal obeys is an escape in it."""
+    """Return a JSON value as text, with its line feed; what a terminal obeys is an escape in it.
+
+    So is a lone surrogate, for which UTF-8 has no bytes.
+    """
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=allow_nan)
+    text = text.encode("utf-8", "backslashreplace").decode()
     return OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
 
 

@@ -127,6 +127,13 @@ class RerankerFields(BaseModel):
                 return
             super().__setattr__(name, value)
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy; what is updated is checked and counts, as if it were assigned."""
+        copied = super().model_copy(deep=deep)
+        for name, value in (update or {}).items():
+            setattr(copied, name, value)
+        return copied
+
     _example: ClassVar[str] = ""
 
     @classmethod

@@ -1,7 +1,7 @@
 """A LangChain retriever that fetches candidates and keeps those that give evidence."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self, Unpack
 
 from langchain_core.callbacks import (
@@ -150,8 +150,8 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         """
         _check_question(question)
         reranker = self._reranker(k)
-        candidates = _candidates_of(self.source, self.n_candidates).invoke(question, config)
-        return rerank(reranker, question, candidates[: self.n_candidates], config)
+        found = _candidates_of(self.source, self.n_candidates).invoke(question, config)
+        return rerank(reranker, question, _take_best(found, self.n_candidates), config)
 
     async def afind(
         self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
@@ -160,8 +160,8 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         _check_question(question)
         reranker = self._reranker(k)
         search = _candidates_of(self.source, self.n_candidates)
-        candidates = await search.ainvoke(question, config)
-        return await arerank(reranker, question, candidates[: self.n_candidates], config)
+        found = await search.ainvoke(question, config)
+        return await arerank(reranker, question, _take_best(found, self.n_candidates), config)
 
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
@@ -339,6 +339,13 @@ def _candidates_of(source: Any, n: int) -> Runnable[str, list[Document]]:
     if isinstance(source, VectorStoreRetriever) and "k" not in source.search_kwargs:
         return source.bind(k=n)
     return source
+
+
+def _take_best(found: Any, n: int) -> Sequence[Document]:
+    """Return the first *n* of what a source found; raise `InputError` unless it is a list."""
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        return found[:n]
+    raise InputError(f"a source must return a list of documents, got {found!r:.80}")
 
 
 def _is_store(source: object) -> bool:

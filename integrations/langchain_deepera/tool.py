@@ -117,15 +117,17 @@ def make_tool(
     def refuse(error: DeepEraError) -> ToolException:
         return ToolException(f"{failed} failed: {error}. {means}.")
 
-    def call(**given: str) -> tuple[str, Any]:
+    def call(
+        *said: str, **given: str
+    ) -> tuple[str, Any]:  # LangChain hands a bare text on as it is
         try:
-            return show(work(given[argument]))
+            return show(work(said[0] if said else given[argument]))
         except DeepEraError as error:
             raise refuse(error) from error
 
-    async def acall(**given: str) -> tuple[str, Any]:
+    async def acall(*said: str, **given: str) -> tuple[str, Any]:
         try:
-            return show(await awork(given[argument]))
+            return show(await awork(said[0] if said else given[argument]))
         except DeepEraError as error:
             raise refuse(error) from error
 

@@ -10,7 +10,14 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import EvidenceReranker, Judgement, ReportWriter, export_report
+from deepera_graph import (
+    EvidenceReranker,
+    EvidenceTabulator,
+    Judgement,
+    ManuscriptCheck,
+    ReportWriter,
+    export_report,
+)
 from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.report.report import EvidenceReport
 from deepera_graph.evidence.report.roles import (
@@ -358,3 +365,10 @@ def test_an_order_in_a_passage_stays_between_the_marks_of_the_studies(name):
         [before, inside, after] = re.split(r"^=====studies-[0-9a-f]{8}=====$", user, flags=re.M)
         assert ORDER not in f"{system}{before}{after}"
         assert inside.count("\n") == 4
+
+
+@pytest.mark.parametrize("make", [ReportWriter, EvidenceTabulator, ManuscriptCheck])
+@pytest.mark.parametrize("given", ["rules", 0, []])
+def test_a_reranker_that_is_none_is_named(make, given):
+    with pytest.raises(SettingsError, match="reranker must be an EvidenceReranker"):
+        make(given)

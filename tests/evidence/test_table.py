@@ -301,3 +301,9 @@ def test_numbers_of_a_workbook_are_numbers():
     assert {2020, 1210, 0.8, 0.01, "<0.01", "0.70 to 0.90"} <= set(cells)
     assert (cells[0.8].number_format, cells[1210].number_format) == ("0.00", "General")
     assert {2020, 1210, 0.8} <= {one.value for one in book["Words"][2]}
+
+
+@pytest.mark.parametrize("columns", ["design", "n, p", "", [5], []])
+def test_columns_are_a_list_of_names(columns):
+    with pytest.raises(SettingsError, match="columns must be names, got "):
+        EvidenceTabulator(columns=columns)

@@ -53,6 +53,12 @@ def test_the_agent_reads_numbers_and_the_program_gets_documents(documents, quest
     assert message.status == "success"
 
 
+def test_a_bare_text_is_the_question(documents, question):
+    tool = tool_on(documents)
+    assert tool.invoke(question) == call(tool, question).content
+    assert asyncio.run(tool.ainvoke(question)) == tool.run(question) == tool.invoke(question)
+
+
 def test_the_agent_reads_title_year_and_doi_and_an_id_only_if_nothing_is_known(question):
     told = {"title": "Tea and\nglucose", "Publication Year": 2020, "DOI": "10.1000/tea"}
     texts = ("Green tea lowered fasting glucose.", "Black tea gave a smaller rise in glucose.")

@@ -239,6 +239,22 @@ def test_a_dump_of_live_objects_is_an_error():
         made.model_dump()
 
 
+@pytest.mark.parametrize(("kind", "given"), KINDS)
+def test_a_copy_has_what_is_updated_and_the_first_stays(kind, given):
+    made = kind(**given, backend="local", top_n=3)
+    other = made.model_copy(update={"backend": "rules", "threshold": 0.4})
+    assert other.reranker.backend.name == "rules"
+    assert (other.threshold, other.top_n, other.model_dump()["backend"]["judge"]) == (
+        0.4, 3, "rules",
+    )  # fmt: skip
+    assert (made.reranker.backend.name, made.threshold) == ("local", None)
+    assert made.model_copy() == made
+    with pytest.raises(SettingsError, match="threshold must be in"):
+        made.model_copy(update={"threshold": 5})
+    with pytest.raises(SettingsError, match="unknown setting 'treshold'"):
+        made.model_copy(update={"treshold": 0.5})
+
+
 @pytest.mark.full
 def test_a_field_can_be_configured_for_a_call(store, question):
     retriever = DeepEraRetriever(source=store, backend=FACTORY)

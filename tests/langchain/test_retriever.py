@@ -191,6 +191,16 @@ def test_a_source_that_cannot_be_searched_is_an_error(reranker):
         DeepEraRetriever(source="tea.txt", reranker=reranker)
 
 
+@pytest.mark.parametrize("found", [None, "tea.txt", {"documents": []}])
+def test_a_source_that_returns_no_list_is_named(found, reranker, question):
+    source = RunnableLambda(lambda _: found)
+    retriever = DeepEraRetriever(source=source, reranker=reranker)
+    with pytest.raises(InputError, match="a source must return a list of documents, got "):
+        retriever.invoke(question)
+    with pytest.raises(InputError, match="a source must return a list of documents, got "):
+        asyncio.run(retriever.ainvoke(question))
+
+
 def test_nothing_found_is_an_empty_list_without_a_call(script, reranker, question):
     retriever = DeepEraRetriever(source=Shelf(documents=[]), reranker=reranker)
     assert both(retriever, question) == []

@@ -184,3 +184,12 @@ def test_a_comma_alone_is_no_author(authors, found, line):
 def test_the_file_of_a_work_with_a_title_is_not_in_its_bibtex(source, title, is_told):
     text = write_bibtex([(Citation(id="1", title=title, source=source), "")])
     assert (f"howpublished = {{{source}}}" in text) is is_told
+
+
+def test_arrays_are_read_as_lists():
+    numpy = pytest.importorskip("numpy")
+    lists = {"authors": ["Lee, A.", "Roy, B."], "journal": ["Fruit Science"], "year": [2019, 2020]}
+    arrays = {name: numpy.array(value) for name, value in lists.items()}
+    citation = Citation.of({"title": "Wax on apples", **arrays}, "1")
+    assert citation == Citation.of({"title": "Wax on apples", **lists}, "1")
+    assert citation.authors == ("Lee, A.", "Roy, B.")

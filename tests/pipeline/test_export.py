@@ -95,6 +95,18 @@ HIDDEN = "\x1b]0;owned\x07 \x1b[2J \x9b31m \u202eppa\u202c"
 
 
 @pytest.mark.parametrize("format", ["markdown", "html", "csv", "json", "bibtex", "ris"])
+def test_half_of_a_surrogate_pair_can_be_written_to_a_file(format):
+    passage = {"id": "a", "text": "Wax kept \ud83d apples.", "metadata": {"title": "Wax \udcff"}}
+    backend = scripted_backend(lambda task: judged(0.9, quote=task["text"]))
+    result = EvidenceReranker(backend).rerank("Wax \udc00?", [passage])
+    text = export_result(result, format)
+    assert "Wax" in text.encode().decode()
+    assert RerankResult.from_json(result.to_json().encode().decode()) == result
+    if format == "json":
+        assert RerankResult.from_json(text) == result
+
+
+@pytest.mark.parametrize("format", ["markdown", "html", "csv", "json", "bibtex", "ris"])
 def test_no_export_carries_what_a_terminal_obeys(format):
     about = {"title": f"Wax{HIDDEN}", "authors": [f"Lee{HIDDEN}"], "year": 2019}
     about |= {"doi": "10.1000/a\x1b[2Jb", "journal": f"Fruit{HIDDEN}"}

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,3 +65,9 @@ def test_another_model_is_asked_again() -> None:
 def test_a_backend_of_live_objects_cannot_be_cached() -> None:
     with JudgementCache() as cache, pytest.raises(SettingsError, match="live objects"):
         EvidenceReranker(Script({}).backend(), cache=cache)
+
+
+@pytest.mark.parametrize("cache", [True, "judgements.db", Path("judgements.db")])
+def test_a_cache_that_is_none_is_named(cache: Any) -> None:
+    with pytest.raises(SettingsError, match=r"cache must be a JudgementCache, .* got "):
+        EvidenceReranker("local", cache=cache)

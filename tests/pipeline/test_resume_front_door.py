@@ -111,6 +111,33 @@ def test_without_a_saver_there_is_nothing_to_resume_from(is_async):
         asked(EvidenceReranker("local"), is_async=is_async)
 
 
+@pytest.mark.parametrize(
+    "config", [None, {}, {"configurable": {}}, {"configurable": {"user": "a"}}]
+)
+def test_a_saver_without_a_thread_is_named(config):
+    reranker = EvidenceReranker("local", checkpointer=InMemorySaver())
+    for run in (
+        lambda: reranker.rerank(QUESTION, TEXTS, config=config),
+        lambda: asyncio.run(reranker.arerank(QUESTION, TEXTS, config=config)),
+        lambda: reranker.rerank(QUESTION, TEXTS, config=config, resume=True),
+        lambda: reranker.batch([(QUESTION, TEXTS)], config=config),
+    ):
+        with pytest.raises(SettingsError, match=r"needs a thread: config=.*'thread_id'"):
+            run()
+
+
+def test_numbers_of_numpy_among_metadata_are_saved():
+    numpy = pytest.importorskip("numpy")
+    metadata = {"year": numpy.int64(2019), "more": [{"share": numpy.float32(0.5)}]}
+    metadata |= {"open": numpy.bool_(1), "name": numpy.str_("a")}
+    passages = [{"text": "Text 1.", "metadata": metadata}]
+    reranker = EvidenceReranker("local", checkpointer=InMemorySaver())
+    first, again = (asked(reranker, passages) for _ in range(2))
+    assert first.passages == again.passages
+    assert first.passages[0].metadata == metadata
+    assert type(metadata["year"]) is numpy.int64
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_thread_of_other_settings_or_of_another_backend_is_refused(is_async):
     saver = InMemorySaver()

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.run import AgentRun, Event
 from deepera_graph.chat import sending
-from deepera_graph.evidence.asking import Asked, Steps, steps_node
+from deepera_graph.evidence.asking import Asked, Steps, choose_reranker, steps_node
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import (
     CitedWork,
@@ -124,7 +124,7 @@ class ManuscriptCheck:
         journal: "Journal | None" = None,
         pdf_reader: PdfReader = "pypdf",
     ) -> None:
-        self.reranker = reranker or EvidenceReranker("local", content="passage")
+        self.reranker = choose_reranker(reranker, content="passage")
         self.library = WorkLibrary() if library is None else library
         self._literature, self._journal, self._pdf_reader = literature, journal, pdf_reader
         self._verifier = ClaimVerifier(self.reranker, read_rules("claims"))

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import RoleNode, Update, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, make_manifest, share_limits
-from deepera_graph.evidence.asking import Steps, steps_node
+from deepera_graph.evidence.asking import Steps, choose_reranker, steps_node
 from deepera_graph.evidence.check.verdict import ClaimVerifier
 from deepera_graph.evidence.report.report import (
     EvidenceReport,
@@ -113,7 +113,7 @@ class ReportWriter:
         model: Any = None,
         cache: JudgementCache | None = None,
     ) -> None:
-        self.reranker = reranker or EvidenceReranker("local", content="passage")
+        self.reranker = choose_reranker(reranker, content="passage")
         self._has_writer = model is not None
         roles = _NO_MODEL if model is None else model
         self.roles = roles if isinstance(roles, ReportRoles) else report_roles(roles)

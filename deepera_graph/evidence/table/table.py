@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.role import CheckedRole, RoleNode
 from deepera_graph.agents.run import AgentRun, hash_plain
 from deepera_graph.errors import SettingsError
-from deepera_graph.evidence.asking import Asked, Steps, steps_node
+from deepera_graph.evidence.asking import Asked, Steps, choose_reranker, steps_node
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.rows import (
@@ -127,7 +127,7 @@ class EvidenceTabulator:
         extractor: Any = None,
         journal: "Journal | None" = None,
     ) -> None:
-        self.reranker = reranker or EvidenceReranker("local", content="passage", top_n=100)
+        self.reranker = choose_reranker(reranker, content="passage", top_n=100)
         self.columns, self._journal = _check_columns(columns), journal
         self._role = _find_role(extractor)
         self.graph = self._build()
@@ -277,9 +277,10 @@ def _join_rows(state: TableState, columns: tuple[str, ...], judge: str) -> Evide
 
 
 def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(" ".join(one.split()) for one in columns)
+    is_list = not isinstance(columns, str) and all(isinstance(one, str) for one in columns)
+    names = tuple(" ".join(one.split()) for one in columns) if is_list else ()
     if not names or not all(names):
-        raise SettingsError(f"columns must be names, got {list(columns)!r}")
+        raise SettingsError(f"columns must be names, got {columns!r}")
     if len({one.casefold() for one in names}) < len(names):
         raise SettingsError(f"columns must be different names, got {list(columns)!r}")
     known = {one.casefold(): one for one in RULED}
