@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.agents.run import (
-    AgentRun,
-    Event,
-    breaking_off,
-    made_by,
-    make_manifest,
-    share_limits,
-)
+from deepera_graph.agents.run import AgentRun, Event, do_all, made_by, make_manifest, share_limits
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
@@ -29,7 +22,7 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.settings import preset as find_preset
-from deepera_graph.settings.budget import Estimate, Limiter, ado_many, do_many
+from deepera_graph.settings.budget import Estimate, Limiter, ado_many
 from deepera_graph.settings.thresholds import Calibrated, calibration_differences
 from deepera_graph.stores.judgements import JudgementCache
 
@@ -168,8 +161,7 @@ class EvidenceReranker:
         """
         shared, usable = share_limits(config, self.effective_settings), _check_jobs(jobs)
         at_once = self.questions_at_once
-        with breaking_off(shared):
-            return do_many(lambda job: self.rerank(*job, config=shared), usable, at_once)
+        return do_all(lambda job: self.rerank(*job, config=shared), usable, at_once, shared)
 
     async def abatch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None

@@ -3,7 +3,7 @@
 import json
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -150,6 +150,14 @@ def breaking_off(shared: RunnableConfig) -> Iterator[None]:
         flag.set()
         if is_ours:
             signal.signal(signal.SIGINT, plain)
+
+
+def do_all(
+    do: Callable[[JobT], ResultT], jobs: Sequence[JobT], at_once: int, shared: RunnableConfig
+) -> list[ResultT]:
+    """Do what `do_many` does by runs of a config of `share_limits`, see `breaking_off`."""
+    with breaking_off(shared):
+        return do_many(do, jobs, at_once)
 
 
 class AgentRun(ABC, Generic[ResultT]):
@@ -354,8 +362,7 @@ class Batched(ABC, Generic[JobT, ResultT]):
             InputError: One of them cannot be asked.
         """
         asked, shared = self.check(questions), self.share(config)
-        with breaking_off(shared):
-            return do_many(partial(self._finish, shared), asked, self.questions_at_once)
+        return do_all(partial(self._finish, shared), asked, self.questions_at_once, shared)
 
     async def abatch(
         self, questions: Sequence[Any], *, config: RunnableConfig | None = None
