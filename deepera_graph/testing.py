@@ -222,7 +222,7 @@ class ScriptedChat(AnsweringModel):
     Attributes:
         scores: Of passages, by what they contain: in [0, 1], or an exception to raise; 0.1 for all
             others.
-        model_name: By which a cache, and a manifest, tell it from other models.
+        model_name: By which a manifest tells it from other models.
         shown: The messages of every call, in order.
     """
 

@@ -270,6 +270,11 @@ def test_what_is_done_better_is_what_there_is_more_of(said, found, is_turned):
     assert bool(turned_findings(said, found)) == is_turned
 
 
+def test_soft_is_the_opposite_of_firm():
+    assert turned_findings("Wax makes apples soft.", "Wax kept apples firm.")
+    assert not turned_findings("Wax keeps apples firm.", "Wax kept apples firm in soft boxes.")
+
+
 @pytest.mark.parametrize("whole", ["None of the samples cracked.", "No samples cracked in drying."])
 def test_none_of_some_things_is_no_such_thing(whole):
     assert turned_findings("All samples cracked in drying.", whole)
