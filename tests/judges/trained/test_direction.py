@@ -1,6 +1,7 @@
 """Which way a passage points, read from its wording by the shipped weights."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -320,3 +321,14 @@ def test_beside_the_reader_support_has_to_be_likelier_than_a_null_result_to_be_c
         odds[DIRECTIONS.index(direction)] = 1.3  # 0.55 of four
         model = DirectionModel(tuple(odds), {}, threshold=0.9)
         assert model.read(ASPIRIN, "Leaves were counted.", reader=odds) == called
+
+
+def test_many_comparisons_without_a_stop_take_linear_time():
+    asked = read_question("Does mulching reduce weed cover?")
+    spent = []
+    for n in (200, 800):
+        text = "weed cover was less in bare soil than " * n
+        start = time.process_time()
+        order_sides(asked, text)
+        spent.append(time.process_time() - start)
+    assert spent[1] < 8 * spent[0] + 0.1

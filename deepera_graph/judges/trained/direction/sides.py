@@ -17,7 +17,7 @@ from deepera_graph.judges.trained.direction.wording import (
     sign_of,
 )
 from deepera_graph.text.plain import read_lists
-from deepera_graph.text.words import GENERAL_STEMS, STOP_WORDS, stem
+from deepera_graph.text.words import GENERAL_STEMS, LONGEST, STOP_WORDS, stem
 
 _LISTS: Final = read_lists(__file__)
 _CONTROL, _LACKING, _MOVED, _ENDING, _ALLOTTED = (
@@ -70,8 +70,9 @@ class _Groups(NamedTuple):
 @lru_cache(maxsize=256)  # a sentence may be the best, the last and one of several at once
 def order_sides(asked: ReadQuestion, sentence: str) -> str:
     """Return a sentence with who is asked about compared with the others, not the reverse."""
+    # A long one is left as it is: it is no sentence, and time is quadratic in its comparisons.
     groups = _find_groups(asked)
-    if not groups.studied:
+    if not groups.studied or len(sentence) > LONGEST:
         return sentence
     for than in _THAN.finditer(sentence):
         if turned := _turn(groups, sentence, than):
