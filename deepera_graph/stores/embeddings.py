@@ -40,10 +40,11 @@ def check_units(given: Any, names: Sequence[str], what: str) -> Floats:
     Raises:
         InputError: There is not one finite vector for each; *what* the texts are of is named.
     """
-    sizes = {len(one) for one in given}
-    if len(sizes) > 1:
-        raise InputError(f"the embeddings made vectors of different sizes: {sorted(sizes)}")
-    rows = np.asarray(given, dtype=np.float32)
+    try:
+        rows = np.asarray(given, dtype=np.float32)
+    except ValueError as error:
+        sizes = sorted({np.size(one) for one in given})
+        raise InputError(f"the embeddings made vectors of different sizes: {sizes}") from error
     if rows.ndim != 2 or len(rows) != len(names):
         raise InputError(
             f"the embeddings made no vector for each of {len(names)} {what}s, but an array of "
